@@ -116,7 +116,7 @@ def change(
     batch: new batch size in samples. recorded_batch, batch_dim: the recorded batch size and batch dimension, where they cannot be
         inferred.
     set: new sizes of the model, `{"tables[0].rows": 1_000_000}` or "tables[*].columns=64".
-    fuse: "embedding-bags", "optimizer", "elementwise", "linear", "casts", "bias-gradients", "concat", or several.
+    fuse: "embedding-bags", "optimizer", "elementwise", "linear", "casts", "bias-gradients", "cross-entropy", "concat", or several.
     among: ops to fuse, selected as in `remove`; all if not given.
     operators: "steptime" or "fbgemm" for embedding tables.
     dtype: "tf32" or "bf16".

@@ -8,7 +8,9 @@ pub(crate) fn is_changed(step: &StepIr, tensor: TensorId) -> bool {
     step.running().into_iter().any(|op| {
         let row = &step.ops[op];
         let in_place = row.name.ends_with('_') && !row.name.ends_with("__");
-        let call = row.call.as_deref().filter(|_| in_place);
-        call.is_some_and(|call| call.takes().any(|taken| step.tensors[taken].storage == Some(storage)))
+        let Some(call) = row.call.as_deref().filter(|_| in_place) else { return false };
+        // A copy only reads its source.
+        let count = if &*row.name == "aten::copy_" { 1 } else { usize::MAX };
+        call.takes().take(count).any(|taken| step.tensors[taken].storage == Some(storage))
     })
 }

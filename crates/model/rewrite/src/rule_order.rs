@@ -25,6 +25,8 @@ pub enum Stage {
     Layout,
     /// Matrix products with their epilogues.
     Products,
+    /// Losses with their gradients.
+    Losses,
     /// Inputs of concatenations within the results.
     Columns,
     /// Chains of elementwise ops.

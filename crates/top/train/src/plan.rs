@@ -2,7 +2,7 @@
 
 use steptime_eager::Model;
 use steptime_rewrite::{
-    Bf16, ConcatInPlace, Facts, FuseBiasGradients, Operators, Rule, RuntimeKernels, apply,
+    Bf16, ConcatInPlace, Facts, FuseBiasGradients, FuseCrossEntropy, Operators, Rule, RuntimeKernels, apply,
 };
 use steptime_runtime::{CacheableTable, DescribedStep, Program, Region, Reuse, Target};
 use steptime_step::StepIr;
@@ -123,8 +123,13 @@ impl Plan {
 }
 
 /// Rules that describe the work of a GPU's program.
-fn of_device() -> [Box<dyn Rule>; 3] {
-    [Box::new(FuseBiasGradients), Box::new(ConcatInPlace), Box::new(RuntimeKernels)]
+fn of_device() -> [Box<dyn Rule>; 4] {
+    [
+        Box::new(FuseBiasGradients),
+        Box::new(FuseCrossEntropy),
+        Box::new(ConcatInPlace),
+        Box::new(RuntimeKernels),
+    ]
 }
 
 /// Returns the reason why a rule would train another model.

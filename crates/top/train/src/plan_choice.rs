@@ -7,8 +7,9 @@ use std::str::FromStr;
 
 use steptime_aten::optimizer::Form;
 use steptime_rewrite::{
-    Accumulate, Bf16, ConcatInPlace, CudaGraph, FuseBiasGradients, FuseCasts, FuseEmbeddingBags, FuseLinear,
-    FusePointwise, NoSync, Operators, Optimizer, PrefetchInputs, Reorder, Rule,
+    Accumulate, Bf16, ConcatInPlace, CudaGraph, FuseBiasGradients, FuseCasts, FuseCrossEntropy,
+    FuseEmbeddingBags, FuseLinear, FusePointwise, NoSync, Operators, Optimizer, PrefetchInputs, Reorder,
+    Rule,
 };
 use toml::{Table, Value};
 
@@ -50,7 +51,7 @@ impl fmt::Display for PlanChoice {
 
 /// Changes that a program runs, in words.
 const RUN: &str = "operators = \"steptime\"; fuse = \"linear\", \"optimizer\", \"elementwise\", \"embedding-bags\", \"bias-gradients\", \
-                   \"concat\" or \"casts\"; prefetch-inputs, reorder, no-sync and cuda-graph; accumulate = BATCHES";
+                   \"cross-entropy\", \"concat\" or \"casts\"; prefetch-inputs, reorder, no-sync and cuda-graph; accumulate = BATCHES";
 
 impl PlanChoice {
     /// The rules with those of a precision, in the order in which they are applied.
@@ -126,6 +127,7 @@ fn fused(name: &Value) -> Result<Box<dyn Rule>, String> {
         Some("elementwise") => Box::new(FusePointwise),
         Some("embedding-bags") => Box::new(FuseEmbeddingBags),
         Some("bias-gradients") => Box::new(FuseBiasGradients),
+        Some("cross-entropy") => Box::new(FuseCrossEntropy),
         Some("concat") => Box::new(ConcatInPlace),
         Some("casts") => Box::new(FuseCasts),
         _ => return Err(format!("`fuse` has no {name}: steptime-train runs {RUN}")),

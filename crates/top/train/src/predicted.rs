@@ -48,7 +48,7 @@ pub fn predict(
         return Err("none on a CPU".to_owned());
     }
     if args.gpus.get() > 1 {
-        return Err("none of a job".to_owned());
+        return Err("none for several GPUs".to_owned());
     }
     predict_on(processor.name(), args, model, plan, program)
 }

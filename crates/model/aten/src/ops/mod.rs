@@ -16,6 +16,7 @@ pub mod convolution;
 pub mod convolution_backward;
 pub mod convolution_layer;
 pub mod copy;
+pub mod cross_entropy;
 pub mod embedding;
 pub mod embedding_bag;
 pub mod embedding_bag_backward;
@@ -96,6 +97,7 @@ static FILES: &[&[OpDef]] = &[
     fused_bags::OPS,
     tiled_gather::OPS,
     interaction::OPS,
+    cross_entropy::OPS,
     in_place::OPS,
     compiled_pointwise::OPS,
     multi_tensor::OTHERS,

@@ -3,9 +3,9 @@
 use steptime_aten::optimizer::Form;
 use steptime_rewrite::{
     Accumulate, Bf16, ChannelsLast, Checkpoint, ConcatInPlace, CudaGraph, DataParallel, Fbgemm, Fp16,
-    FuseAmong, FuseBiasGradients, FuseCasts, FuseEmbeddingBags, FuseLinear, FusePointwise, Fusion, NoSync,
-    Operators, Optimizer, PrefetchInputs, Remove, Reorder, ResizeBatch, Rule, SecondStream, Selection,
-    SetSize, Streams, Tf32,
+    FuseAmong, FuseBiasGradients, FuseCasts, FuseCrossEntropy, FuseEmbeddingBags, FuseLinear, FusePointwise,
+    Fusion, NoSync, Operators, Optimizer, PrefetchInputs, Remove, Reorder, ResizeBatch, Rule, SecondStream,
+    Selection, SetSize, Streams, Tf32,
 };
 
 /// Changes of a step, in no order. [`Changes::rules`] returns their rules in the order in which they are applied.
@@ -62,6 +62,8 @@ pub enum Fuse {
     Casts,
     /// Gradients of biases, with the slope of the ReLU before them.
     BiasGradients,
+    /// Cross entropies of scores, in one pass over the scores each way.
+    CrossEntropy,
     /// Concatenations, whose inputs are stored within the results.
     Concat,
 }
@@ -154,6 +156,7 @@ fn fused(fuse: Fuse, among: &[Selection]) -> Box<dyn Rule> {
         Fuse::Optimizer => return Box::new(Optimizer { form: Form::Fused }),
         Fuse::Casts => return Box::new(FuseCasts),
         Fuse::BiasGradients => return Box::new(FuseBiasGradients),
+        Fuse::CrossEntropy => return Box::new(FuseCrossEntropy),
         Fuse::Concat => return Box::new(ConcatInPlace),
         Fuse::EmbeddingBags if among.is_empty() => return Box::new(FuseEmbeddingBags),
         Fuse::Elementwise if among.is_empty() => return Box::new(FusePointwise),

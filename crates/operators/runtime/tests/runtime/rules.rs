@@ -3,12 +3,13 @@
 use steptime_aten::Arg;
 use steptime_aten::optimizer::Form;
 use steptime_rewrite::{
-    Bf16, CudaGraph, FuseCasts, FuseLinear, FusePointwise, Operators, Optimizer, PrefetchInputs, Rule, Tf32,
+    Bf16, CudaGraph, Facts, FuseCasts, FuseCrossEntropy, FuseLinear, FusePointwise, Operators, Optimizer,
+    PrefetchInputs, Rule, Tf32, apply,
 };
 use steptime_runtime::{DescribedStep, Program, Reuse, Target};
 use steptime_step::{Call, NewOp, OpId, Patch, Place, TensorId};
 
-use crate::common::{described, losses, session, shipped};
+use crate::common::{described, losses, names, session, shipped};
 use crate::losses::references;
 
 /// Largest relative difference of a loss in 60 steps.
@@ -41,10 +42,10 @@ fn losses_are_the_same_after_rules() {
                 // Adam of the operators moves only rows that were looked up.
                 continue;
             }
-            let mut step = steptime_runtime::DescribedStep::new(&reference.model).expect("a step");
+            let mut step = DescribedStep::new(&reference.model).expect("a step");
             let ops = step.ops().clone();
-            let facts = steptime_rewrite::Facts::new(&ops, Some(reference.model.batch()));
-            if steptime_rewrite::apply(&mut step.step, rules, &facts).is_err() {
+            let facts = Facts::new(&ops, Some(reference.model.batch()));
+            if apply(&mut step.step, rules, &facts).is_err() {
                 continue;
             }
             applied[at] += 1;
@@ -106,6 +107,50 @@ fn cross_entropy_of_a_matrix_of_scores_is_two_passes() {
     }
 }
 
+#[test]
+fn the_rule_of_the_prediction_finds_the_same_cross_entropies() {
+    let mut all = 0;
+    for name in names() {
+        let model = shipped(&name);
+        for rules in [&[][..], &[&Bf16 as &dyn Rule], &[&Operators, &Bf16, &FuseCasts]] {
+            let mut step = DescribedStep::new(&model).expect("a step");
+            let ops = step.ops().clone();
+            let facts = Facts::new(&ops, Some(model.batch()));
+            if apply(&mut step.step, rules, &facts).is_err() {
+                continue;
+            }
+            let Ok(program) = Program::for_target(&step, Target::Cuda, Reuse::ByLifetime) else { continue };
+            let count = |name: &str| program.instructions().iter().filter(|own| own.name == name).count();
+            let run = [count("steptime::cross_entropy"), count("steptime::cross_entropy_backward")];
+            let mut changed = step.step.clone();
+            let applied = apply(&mut changed, &[&FuseCrossEntropy], &facts).is_ok();
+            let predicted =
+                |name: &str| changed.running().into_iter().filter(|&op| changed.ops[op].name == name).count();
+            let predicted =
+                [predicted("steptime::cross_entropy"), predicted("steptime::cross_entropy_backward")];
+            assert_eq!((predicted, applied), (run, run[0] > 0), "{name}");
+            // The product of the scores, both passes and both products of their gradients use a square matrix.
+            let batch = model.batch() as i64;
+            let square = |op: OpId| {
+                let row = &changed.ops[op];
+                let call =
+                    row.call.as_deref().filter(|_| row.children.is_empty() && !row.name.ends_with("::t"));
+                let is_view = ["aten::as_strided", "aten::view"].contains(&&*row.name);
+                call.filter(|_| !is_view).map_or(0, |call| {
+                    let tensors = call.takes().chain(call.gives());
+                    tensors.filter(|&one| changed.tensors[one].value.shape[..] == [batch, batch]).count()
+                })
+            };
+            if applied {
+                let uses: usize = changed.running().into_iter().map(square).sum();
+                assert_eq!(uses, 6, "{name}");
+                all += 1;
+            }
+        }
+    }
+    assert!(all >= 3, "{all}");
+}
+
 /// The first op of a name.
 fn named(step: &DescribedStep, name: &str) -> OpId {
     let found = step.step.running().into_iter().find(|&op| step.step.ops[op].name == name);
@@ -159,7 +204,7 @@ fn a_result_with_another_reader_has_its_own_call() {
     let call = step.step.ops[square].call.as_mut().expect("a call");
     call.inputs.iter_mut().for_each(|input| *input = Arg::Tensor(result));
     let ops = step.ops().clone();
-    let facts = steptime_rewrite::Facts::new(&ops, None);
-    let audits = steptime_rewrite::apply(&mut step.step, &[&Operators], &facts).expect("it applies");
+    let facts = Facts::new(&ops, None);
+    let audits = apply(&mut step.step, &[&Operators], &facts).expect("it applies");
     assert!(audits[0].why.iter().all(|why| !why.contains("concatenations")), "{audits:?}");
 }

@@ -169,6 +169,8 @@ pub enum Fuse {
     Casts,
     /// The gradient of each bias into the slope of the ReLU before it
     BiasGradients,
+    /// The cross entropy of scores, and its gradient, into one pass over the scores each
+    CrossEntropy,
     /// The inputs of concatenations into their results, and no copies of columns for updates of tables
     Concat,
 }
@@ -234,6 +236,7 @@ impl From<Fuse> for steptime_predict::Fuse {
             Fuse::Linear => steptime_predict::Fuse::Linear,
             Fuse::Casts => steptime_predict::Fuse::Casts,
             Fuse::BiasGradients => steptime_predict::Fuse::BiasGradients,
+            Fuse::CrossEntropy => steptime_predict::Fuse::CrossEntropy,
             Fuse::Concat => steptime_predict::Fuse::Concat,
         }
     }

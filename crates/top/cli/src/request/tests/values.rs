@@ -83,7 +83,7 @@ fn a_wrong_value_is_refused_with_its_argument() {
         (json!({"device": 3}), "device=3: must be a text"),
         (
             json!({"fuse": ["linear", "all"]}),
-            "fuse=['linear', 'all']: must be one of embedding-bags, optimizer, elementwise, linear, casts, bias-gradients, concat",
+            "fuse=['linear', 'all']: must be one of embedding-bags, optimizer, elementwise, linear, casts, bias-gradients, cross-entropy, concat",
         ),
         (
             json!({"host_speed": 100}),
