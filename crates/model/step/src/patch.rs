@@ -11,7 +11,7 @@ use crate::call::Call;
 use crate::error::Error;
 use crate::ids::{OpId, TensorId};
 use crate::insert::NewOp;
-use crate::nodes::NodeOrder;
+use crate::node_order::NodeOrder;
 use crate::shared_call::SharedCall;
 use crate::step::{Origin, StepIr};
 use crate::tensors::{LifetimeEnd, Tensor};

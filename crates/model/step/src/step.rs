@@ -12,7 +12,7 @@ use steptime_graph::{self as graph, HostThreadId, TiVec};
 use crate::call::Call;
 use crate::exchange::Exchange;
 use crate::ids::{OpId, TensorId};
-use crate::nodes::NodeOrder;
+use crate::node_order::NodeOrder;
 use crate::shared_call::SharedCall;
 use crate::tensors::Tensor;
 

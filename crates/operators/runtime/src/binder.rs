@@ -43,6 +43,8 @@ pub(crate) struct Binder<'b, 'd> {
     /// Device of the program.
     pub(crate) target: Target,
     pub(crate) places: &'b mut Places<'d>,
+    /// Whether a name is that of an op in the table.
+    pub(crate) is_op: fn(&str) -> bool,
     /// Inputs that the call takes joined.
     pub(crate) joined: &'b mut Vec<Joined>,
     /// Memory of the instruction, with its use.

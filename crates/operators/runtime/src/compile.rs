@@ -180,6 +180,7 @@ impl<'d> Compiler<'d> {
             op,
             target: self.target,
             places: &mut self.places,
+            is_op: |name| table::find(name).is_some(),
             joined: &mut self.joined,
             slots: Vec::new(),
             uses: Vec::new(),

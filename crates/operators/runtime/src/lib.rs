@@ -45,6 +45,7 @@ mod inputs;
 mod joined_rows;
 mod kept;
 mod kernel;
+mod losses;
 mod measure;
 mod numbers;
 mod ops;
@@ -66,6 +67,7 @@ mod slices;
 mod step_times;
 mod table;
 mod target;
+mod used_bytes;
 mod views;
 
 pub use cacheable_tables::CacheableTable;

@@ -1,12 +1,10 @@
 //! A compiled step: a flat list of instructions, and the memory that they use.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
-use steptime_step::{OpId, TensorId, UsedBytes};
+use steptime_step::{OpId, TensorId};
 
 use crate::binder::Use;
-use crate::gpu_engine::Bytes;
 use crate::inputs::Inputs;
 use crate::kept::Kept;
 use crate::kernel::Kernel;
@@ -89,21 +87,6 @@ impl Program {
     #[must_use]
     pub fn plan(&self) -> &MemoryPlan {
         &self.plan
-    }
-
-    /// Bytes of the tensors that its instructions use, by region.
-    #[must_use]
-    pub fn used_bytes(&self) -> BTreeMap<TensorId, UsedBytes> {
-        let mut all = BTreeMap::new();
-        for instruction in &self.instructions {
-            for (one, bytes) in instruction.uses.iter().zip(Bytes::of_uses(instruction)) {
-                if let Some(bytes) = bytes {
-                    let merged = |known: &mut UsedBytes| *known = bytes.used().merged(known);
-                    all.entry(one.tensor).and_modify(merged).or_insert_with(|| bytes.used());
-                }
-            }
-        }
-        all
     }
 
     /// Names of the inputs.

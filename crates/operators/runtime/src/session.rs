@@ -15,6 +15,7 @@ use crate::initial;
 use crate::inputs::{InputPart, PartKind};
 use crate::kept::{Kept, KeptKind, TensorPart};
 use crate::kernel::Kernel;
+use crate::losses::mean;
 use crate::numbers::Numbers;
 use crate::places::MemoryId;
 use crate::program::Program;
@@ -413,12 +414,6 @@ impl Session {
             Engine::Gpu(gpu) => gpu.write_kept(&program.plan, kept.memory, kept.start, values),
         }
     }
-}
-
-/// Mean of losses; NaN of none.
-pub(crate) fn mean(losses: impl ExactSizeIterator<Item = f32>) -> f32 {
-    let count = losses.len();
-    (losses.map(f64::from).sum::<f64>() / count as f64) as f32
 }
 
 /// Rows of a part of a table that are filled at once.

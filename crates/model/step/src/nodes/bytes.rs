@@ -1,77 +1,12 @@
-//! Bytes that an op uses.
+//! Memory that the op of a node uses.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_graph::execution::StorageId;
 
-use super::NodeOrder;
 use crate::ids::{OpId, TensorId};
+use crate::node_order::{NodeOrder, UsedBytes};
 use crate::step::StepIr;
 use crate::tensors::Tensor;
-
-/// A stretch of memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct UsedBytes {
-    /// Number of its region: bytes of different regions are different.
-    pub region: u32,
-    /// First byte.
-    pub start: u64,
-    /// End of the last byte.
-    pub end: u64,
-    /// Distance of rows, and first and last byte of each row within it, where rows have gaps.
-    pub columns: Option<[u64; 3]>,
-}
-
-impl UsedBytes {
-    /// Whether two stretches share a byte.
-    #[must_use]
-    pub fn overlaps(&self, other: &UsedBytes) -> bool {
-        let apart = match (self.columns, other.columns) {
-            (Some([pitch, first, last]), Some([same, begin, end])) => {
-                pitch == same && (last <= begin || end <= first)
-            }
-            _ => false,
-        };
-        self.region == other.region && self.start < other.end && other.start < self.end && !apart
-    }
-
-    /// The shortest stretch with both.
-    #[must_use]
-    pub fn merged(&self, other: &UsedBytes) -> UsedBytes {
-        let columns = self.columns.filter(|own| other.columns.is_some_and(|columns| columns == *own));
-        UsedBytes { start: self.start.min(other.start), end: self.end.max(other.end), columns, ..*self }
-    }
-
-    /// The stretch of a tensor within its storage.
-    fn within_storage(tensor: &steptime_aten::Tensor) -> UsedBytes {
-        let all = UsedBytes { region: 0, start: 0, end: u64::MAX, columns: None };
-        let (shape, strides) = (&tensor.shape[..], &tensor.strides[..]);
-        if tensor.is_sparse() || shape.len() != strides.len() || shape.iter().chain(strides).any(|&n| n < 0) {
-            return all;
-        }
-        let size = tensor.dtype.size();
-        let last: i64 = shape.iter().zip(strides).map(|(&n, &step)| (n - 1).max(0) * step).sum();
-        let start = tensor.offset.saturating_mul(size);
-        let end = start.saturating_add((last as u64 + 1).saturating_mul(size));
-        let columns = columns(shape, strides).map(|[pitch, width]| {
-            let (pitch, width) = (pitch * size, width * size);
-            [pitch, start % pitch, start % pitch + width]
-        });
-        UsedBytes { region: 0, start, end, columns: columns.filter(|[pitch, _, last]| last <= pitch) }
-    }
-}
-
-/// Distance of the rows of a layout and their length, in elements; `None` where there is no gap between rows.
-fn columns(shape: &[i64], strides: &[i64]) -> Option<[u64; 2]> {
-    let (&[_, ref inner @ ..], &[pitch, ref steps @ ..]) = (shape, strides) else { return None };
-    let mut width = 1;
-    for (&size, &step) in inner.iter().zip(steps).rev() {
-        if step != width {
-            return None;
-        }
-        width *= size;
-    }
-    (width < pitch).then_some([pitch.cast_unsigned(), width.cast_unsigned()])
-}
 
 /// Identity of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -159,32 +94,4 @@ impl<'s> Memories<'s> {
 
 fn memory(tensor: TensorId, row: &Tensor) -> Memory {
     row.storage.map_or(Memory::Tensor(tensor), |storage| Memory::Storage(storage, row.value.dtype.size()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn bytes(start: u64, end: u64, columns: Option<[u64; 3]>) -> UsedBytes {
-        UsedBytes { region: 0, start, end, columns }
-    }
-
-    #[test]
-    fn columns_apart_share_no_byte() {
-        let left = bytes(0, 100, Some([20, 0, 8]));
-        assert!(!left.overlaps(&bytes(8, 108, Some([20, 8, 20]))));
-        assert!(left.overlaps(&bytes(4, 104, Some([20, 4, 12]))));
-        assert!(left.overlaps(&bytes(0, 100, Some([10, 8, 10]))), "another distance of rows");
-        assert!(left.overlaps(&bytes(90, 200, None)) && !left.overlaps(&bytes(100, 200, None)));
-        assert!(!left.overlaps(&UsedBytes { region: 1, ..left }));
-        assert_eq!(left.merged(&bytes(90, 200, None)), bytes(0, 200, None));
-    }
-
-    #[test]
-    fn rows_with_gaps_have_columns() {
-        let tensor = steptime_aten::Tensor::strided(&[8, 3], &[5, 1], steptime_aten::Dtype::F32);
-        assert_eq!(UsedBytes::within_storage(&tensor), bytes(0, 4 * 38, Some([20, 0, 12])));
-        let whole = steptime_aten::Tensor::contiguous(&[8, 3], steptime_aten::Dtype::F32);
-        assert_eq!(UsedBytes::within_storage(&whole), bytes(0, 96, None));
-    }
 }

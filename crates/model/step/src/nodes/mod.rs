@@ -7,15 +7,4 @@ mod bytes;
 mod dependencies;
 mod order;
 
-use std::collections::BTreeMap;
-
-pub use self::bytes::UsedBytes;
 pub(crate) use self::order::order;
-use crate::ids::TensorId;
-
-/// Order of the nodes of a captured graph by their data.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct NodeOrder {
-    /// Bytes of tensors in memory that a planner shares among them. Tensors without an entry have memory of their own.
-    pub places: BTreeMap<TensorId, UsedBytes>,
-}

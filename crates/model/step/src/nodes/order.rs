@@ -4,10 +4,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use steptime_graph::{ActivityId, ApiKind, Call, StepGraph, StreamDependency, StreamId};
 use steptime_trace::Stream;
 
-use super::NodeOrder;
 use super::bytes::Memories;
 use super::dependencies::Dependencies;
 use crate::ids::OpId;
+use crate::node_order::NodeOrder;
 use crate::schedule::ScheduledStep;
 use crate::step::StepIr;
 

@@ -14,6 +14,7 @@ use self::scaling::Scaling;
 use crate::arg::Arg;
 use crate::binder::Use;
 use crate::gpu::{CrossEntropyArgs, cross_entropy, cross_entropy_backward};
+use crate::kernel::Kernel;
 use crate::piece::{Bindings, Piece};
 use crate::places::{MemoryId, Places};
 use crate::program::Instruction;
@@ -201,7 +202,7 @@ impl CrossEntropy {
             uses: bindings.uses,
             at: Vec::new(),
             order: Vec::new(),
-            kernel: cross_entropy(args, halves),
+            kernel: Kernel::Gpu(cross_entropy(args, halves)),
         };
         let mut bindings = Bindings::default();
         let [scores, classes, kept, gradient, total, to] = [
@@ -223,7 +224,7 @@ impl CrossEntropy {
             uses: bindings.uses,
             at: Vec::new(),
             order: Vec::new(),
-            kernel: cross_entropy_backward(args, to, halves),
+            kernel: Kernel::Gpu(cross_entropy_backward(args, to, halves)),
         };
         (forward, backward)
     }

@@ -4,10 +4,9 @@ use half::bf16;
 use steptime_cuda::Float;
 use steptime_cuda::loss::CrossEntropy;
 
-use super::work::{Gpu, GpuWork};
+use super::work::{Gpu, GpuWork, prepared};
 use crate::arg::Arg;
 use crate::error::Failure;
-use crate::kernel::Kernel;
 
 /// Operands of both instructions.
 #[derive(Debug)]
@@ -30,15 +29,15 @@ impl CrossEntropyArgs {
 }
 
 /// The loss, of scores with 16 bits or 32.
-pub(crate) fn cross_entropy(args: CrossEntropyArgs, halves: bool) -> Kernel {
+pub(crate) fn cross_entropy(args: CrossEntropyArgs, halves: bool) -> Box<dyn GpuWork> {
     match halves {
-        true => Kernel::Gpu(Box::new(Forward::<bf16> { args, work: None })),
-        false => Kernel::Gpu(Box::new(Forward::<f32> { args, work: None })),
+        true => Box::new(Forward::<bf16> { args, work: None }),
+        false => Box::new(Forward::<f32> { args, work: None }),
     }
 }
 
 /// The gradient, which is written to `to`.
-pub(crate) fn cross_entropy_backward(args: CrossEntropyArgs, to: Arg, halves: bool) -> Kernel {
+pub(crate) fn cross_entropy_backward(args: CrossEntropyArgs, to: Arg, halves: bool) -> Box<dyn GpuWork> {
     if halves { backward::<bf16>(args, to) } else { backward::<f32>(args, to) }
 }
 
@@ -68,8 +67,8 @@ impl<T: Float> GpuWork for Forward<T> {
     }
 }
 
-fn backward<T: Float>(args: CrossEntropyArgs, to: Arg) -> Kernel {
-    Kernel::on_gpu(move |gpu| {
+fn backward<T: Float>(args: CrossEntropyArgs, to: Arg) -> Box<dyn GpuWork> {
+    prepared(move |gpu| {
         let work = args.compile::<T>(gpu)?;
         Ok(Box::new(move |gpu| {
             let [gradient, total] = args.scalars.each_ref().map(|arg| arg.device_row(&gpu.memory));

@@ -2,6 +2,7 @@
 
 mod bags;
 mod cross_entropy;
+mod element_function;
 mod layer;
 mod operand;
 mod pointwise;
@@ -16,9 +17,10 @@ mod work;
 
 pub(crate) use bags::{BagArgs, GpuBags};
 pub(crate) use cross_entropy::{CrossEntropyArgs, cross_entropy, cross_entropy_backward};
+pub(crate) use element_function::ElementFunction;
 pub(crate) use layer::GpuLayer;
 pub(crate) use operand::RowsOf;
-pub(crate) use pointwise::{ElementFunction, GpuPointwise, SameFunction, element_type};
+pub(crate) use pointwise::{GpuPointwise, SameFunction, element_type};
 pub(crate) use product::GpuProduct;
 pub(crate) use row_caches::{RowCaches, StateAccess};
 pub(crate) use row_update::GpuRowUpdate;

@@ -1,19 +1,12 @@
 //! Functions of elements on a GPU: one, or a chain of them as one kernel.
 
 use steptime_aten::Dtype;
-use steptime_cuda::pointwise::{Chain, Function, Input, Pointwise, Type};
+use steptime_cuda::pointwise::{Chain, Input, Pointwise, Type};
 
+use super::element_function::ElementFunction;
 use super::work::{Gpu, GpuWork};
 use crate::arg::Arg;
 use crate::error::Failure;
-
-/// A function of elements with its operands.
-#[derive(Debug, Clone)]
-pub(crate) struct ElementFunction {
-    pub(crate) function: Function,
-    pub(crate) inputs: Vec<Arg>,
-    pub(crate) outputs: Vec<Arg>,
-}
 
 /// Type of elements in a kernel.
 ///

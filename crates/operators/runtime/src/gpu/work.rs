@@ -5,7 +5,7 @@ use steptime_cuda::nccl::Communicator;
 use steptime_cuda::{Error, Slice, Stream};
 use steptime_ops::embedding::Pooling;
 
-use super::pointwise::ElementFunction;
+use super::element_function::ElementFunction;
 use super::row_caches::{RowCaches, StateAccess};
 use super::slices::GpuSlices;
 use crate::arg::Arg;

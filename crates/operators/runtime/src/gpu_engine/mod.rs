@@ -24,11 +24,11 @@ use self::schedule::Action;
 use crate::error::{Error, Failure};
 use crate::gpu::{Gpu, GpuSlices, GpuWork, PartSink, RowCaches, StateMemory};
 use crate::kernel::Kernel;
+use crate::losses::mean;
 use crate::numbers::Numbers;
 use crate::places::MemoryId;
 use crate::plan::MemoryPlan;
 use crate::program::{Instruction, Program};
-use crate::session::mean;
 use crate::slices::{Region, SlotPlace};
 
 /// Room for the numbers of an optimizer.

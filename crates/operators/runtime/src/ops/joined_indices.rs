@@ -5,7 +5,6 @@ use steptime_eager::Role;
 use steptime_step::{OpId, TensorId, Uses};
 
 use crate::binder::{Binder, Refusal};
-use crate::table;
 
 /// Prefix of the lookups and of the updates of tables.
 const CALL: &str = "steptime::embedding_bag";
@@ -23,7 +22,7 @@ pub(super) fn are_joined(b: &Binder<'_, '_>) -> Result<bool, Refusal> {
     let step = b.step();
     let takes = |&op: &OpId| {
         let row = &step.ops[op];
-        let inside = step.is_within(op, b.op) || table::find(&row.name).is_none();
+        let inside = step.is_within(op, b.op) || !(b.is_op)(&row.name);
         inside
             || row.name.starts_with(CALL) && tables(b, op).is_some_and(|tables| looks_up(b, tables, &names))
     };
