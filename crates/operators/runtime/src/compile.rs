@@ -10,6 +10,7 @@ use steptime_step::{OpId, StepIr, TensorId};
 use crate::arg::Arg;
 use crate::binder::{Binder, Built, Use, Widened};
 use crate::described::DescribedStep;
+use crate::early_exchanges::early_exchanges;
 use crate::error::Error;
 use crate::inputs::{InputPart, Inputs, Joined, PartKind};
 use crate::joined_rows::joined_rows;
@@ -203,6 +204,8 @@ impl<'d> Compiler<'d> {
 
     fn finish(mut self, reuse: Reuse) -> Result<Program, Error> {
         self.instructions = fuse::linear_layers(std::mem::take(&mut self.instructions), self.target);
+        let loss = self.loss_tensor();
+        self.instructions = early_exchanges(std::mem::take(&mut self.instructions), loss);
         for (at, instruction) in self.instructions.iter().enumerate() {
             instruction.slots.iter().for_each(|(memory, _)| self.places.lives_at(*memory, at));
         }
@@ -220,11 +223,14 @@ impl<'d> Compiler<'d> {
         Ok(Program { target, instructions, plan, inputs, kept, loss, optimizer, ranks, row_caches })
     }
 
+    fn loss_tensor(&self) -> Option<TensorId> {
+        let is_loss = |tensor: &TensorId| matches!(self.described.named(*tensor), Some((_, Role::Loss)));
+        self.described.step.tensors.keys().find(is_loss)
+    }
+
     /// Memory and position of the loss, which remains to the end of the step.
     fn loss(&mut self) -> Result<Option<(MemoryId, usize)>, Error> {
-        let step = &self.described.step;
-        let is_loss = |tensor: &TensorId| matches!(self.described.named(*tensor), Some((_, Role::Loss)));
-        let Some(loss) = step.tensors.keys().find(is_loss) else { return Ok(None) };
+        let Some(loss) = self.loss_tensor() else { return Ok(None) };
         if !self.places.is_placed(loss) {
             return Ok(None);
         }

@@ -36,8 +36,7 @@ fn ordered(bytes: &[Vec<Bytes>], exchanges: &[bool]) -> Vec<Action> {
         let mut needed = vec![false; exchange + 1];
         needed[exchange] = true;
         for before in (0..exchange).rev() {
-            needed[before] =
-                (before + 1..=exchange).any(|after| needed[after] && conflict(before, after));
+            needed[before] = (before + 1..=exchange).any(|after| needed[after] && conflict(before, after));
         }
         for at in (0..exchange).filter(|&at| needed[at] && !exchanges[at]) {
             order.run(at, conflict);
@@ -162,7 +161,8 @@ mod tests {
                     Await(own) => times[own][1] = 100 * time,
                 }
             }
-            for (later, earlier) in (0..24).flat_map(|later| (0..later).map(move |earlier| (later, earlier))) {
+            for (later, earlier) in (0..24).flat_map(|later| (0..later).map(move |earlier| (later, earlier)))
+            {
                 let conflict = all[later].iter().any(|one| all[earlier].iter().any(|two| one.conflicts(two)));
                 let both = exchanges[later] && exchanges[earlier];
                 if conflict && !both {
