@@ -10,7 +10,7 @@ use steptime_step::{OpId, StepIr, TensorId};
 use crate::arg::Arg;
 use crate::binder::{Binder, Built, Use, Widened};
 use crate::described::DescribedStep;
-use crate::early_exchanges::early_exchanges;
+use crate::early_exchanges::{early_exchanges, spans};
 use crate::error::Error;
 use crate::inputs::{InputPart, Inputs, Joined, PartKind};
 use crate::joined_rows::joined_rows;
@@ -208,6 +208,10 @@ impl<'d> Compiler<'d> {
         self.instructions = early_exchanges(std::mem::take(&mut self.instructions), loss);
         for (at, instruction) in self.instructions.iter().enumerate() {
             instruction.slots.iter().for_each(|(memory, _)| self.places.lives_at(*memory, at));
+        }
+        // Other work runs beside an exchange, and must not have its memory.
+        for (memories, end) in spans(&self.instructions) {
+            memories.into_iter().for_each(|memory| self.places.lives_at(memory, end));
         }
         let loss = self.loss()?;
         let regions: Vec<Region> =
