@@ -10,6 +10,7 @@ use steptime_step::{OpId, StepIr, TensorId};
 use crate::arg::Arg;
 use crate::binder::{Binder, Built, Use, Widened};
 use crate::described::DescribedStep;
+use crate::early_exchanges::{early_exchanges, spans};
 use crate::error::Error;
 use crate::inputs::{InputPart, Inputs, Joined, PartKind};
 use crate::joined_rows::joined_rows;
@@ -237,8 +238,14 @@ impl<'d> Compiler<'d> {
     }
 
     fn finish(mut self, reuse: Reuse) -> Result<Program, Error> {
+        let loss = self.loss_tensor();
+        self.instructions = early_exchanges(std::mem::take(&mut self.instructions), loss);
         for (at, instruction) in self.instructions.iter().enumerate() {
             instruction.slots.iter().for_each(|(memory, _)| self.places.lives_at(*memory, at));
+        }
+        // Other work runs beside an exchange, and must not have its memory.
+        for (memories, end) in spans(&self.instructions) {
+            memories.into_iter().for_each(|memory| self.places.lives_at(memory, end));
         }
         let losses = self.losses()?;
         let regions: Vec<Region> =
@@ -252,6 +259,11 @@ impl<'d> Compiler<'d> {
         let Compiler { instructions, optimizer, target, .. } = self;
         let row_caches = Vec::new();
         Ok(Program { target, instructions, plan, inputs, kept, losses, optimizer, ranks, row_caches })
+    }
+
+    fn loss_tensor(&self) -> Option<TensorId> {
+        let is_loss = |tensor: &TensorId| matches!(self.described.named(*tensor), Some((_, Role::Loss)));
+        self.described.step.tensors.keys().find(is_loss)
     }
 
     /// Joins functions of elements.

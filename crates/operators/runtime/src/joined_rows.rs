@@ -5,11 +5,14 @@
 use rustc_hash::FxHashSet;
 use steptime_step::{OpId, StepIr, TensorId, Uses};
 
+use crate::ops::WITHOUT_WORK;
 use crate::places::Places;
 use crate::table;
 
 /// Ops whose results may have rows at any distance.
 const WRITERS: [&str; 3] = ["aten::addmm", "aten::_addmm_activation", "steptime::embedding_bag"];
+/// An op of jobs whose result may have rows at any distance: it joins the vectors of all ranks.
+const JOINS: &str = "aten::cat";
 
 /// Stores the inputs of concatenations of columns within their results, and notes the copies that are not needed, before any op is compiled.
 pub(crate) fn joined_rows(places: &mut Places<'_>, order: &[OpId]) {
@@ -17,7 +20,10 @@ pub(crate) fn joined_rows(places: &mut Places<'_>, order: &[OpId]) {
     let uses = Uses::find(step);
     for &op in order {
         match &*step.ops[op].name {
-            "aten::cat" => concatenation(places, &uses, op),
+            "aten::cat" => {
+                concatenation(places, &uses, op);
+                flat(places, &uses, op);
+            }
             "aten::clone" if is_read_by_updates(step, &uses, op) => {
                 places.shared.insert(op);
             }
@@ -48,17 +54,72 @@ fn concatenation(places: &mut Places<'_>, uses: &Uses, op: OpId) {
             && start % 4 == 0
             && pitch % 4 == 0;
         let is_own = places.described.named(part).is_none() && seen.insert(part);
-        if fits && is_own && is_free(step, uses, op, part) && places.alias(part, whole, start) {
+        if fits && is_own && is_free(places, uses, op, part) && places.alias(part, whole, start) {
             places.strides.insert(part, vec![pitch, 1]);
         }
         start += columns;
     }
 }
 
+/// Stores the flat inputs of a concatenation within its result, where copies write them: the gradients that a rank sends.
+fn flat(places: &mut Places<'_>, uses: &Uses, op: OpId) {
+    let step = &places.described.step;
+    let Some(call) = step.ops[op].call.as_deref() else { return };
+    let (Some(parts), Some(&whole)) =
+        (call.inputs.first().map(|arg| arg.tensors()), call.gives().next().as_ref())
+    else {
+        return;
+    };
+    let size = |part: TensorId| step.tensors[part].value.numel();
+    let parts: Vec<TensorId> = parts.iter().copied().filter(|&part| size(part) > 0).collect();
+    let mut seen = FxHashSet::default();
+    let is_own = |&part: &TensorId| seen.insert(part) && is_copy(places, uses, op, part);
+    if !parts.iter().all(is_own) {
+        return;
+    }
+    let mut start = 0;
+    for part in parts {
+        places.alias(part, whole, start);
+        start += i64::try_from(size(part)).unwrap_or(i64::MAX);
+    }
+}
+
+/// Whether a flat tensor is the whole result of a copy that the concatenation alone reads.
+fn is_copy(places: &Places<'_>, uses: &Uses, concatenation: OpId, part: TensorId) -> bool {
+    let step = &places.described.step;
+    let own = &step.tensors[part];
+    let is_flat = own.value.offset == 0 && own.value.strides[..] == [1];
+    let Some(storage) = own.storage.filter(|_| is_flat) else { return false };
+    let mut copies = 0;
+    let alike = step.tensors.keys().filter(|&tensor| step.tensors[tensor].storage == Some(storage));
+    // Rules leave tensors that no op uses.
+    let is_used = |tensor: &TensorId| uses.producer(*tensor).is_some() || !uses.consumers(*tensor).is_empty();
+    let fits = alike.filter(is_used).all(|tensor| {
+        let Some(writer) = uses.producer(tensor) else { return false };
+        let is_clone = step.around(writer).any(|op| step.ops[op].name == "aten::clone");
+        copies += usize::from(is_clone);
+        let reads = |&op: &OpId| {
+            let name = &*step.ops[op].name;
+            // The copy inside the clone writes it.
+            let inside = |wanted: OpId| step.around(op).any(|around| around == wanted);
+            let clone = step.around(writer).find(|&around| step.ops[around].name == "aten::clone");
+            let is_own = inside(concatenation) || clone.is_some_and(inside);
+            is_own || WITHOUT_WORK.contains(&name) || table::find(name).is_none()
+        };
+        let is_view = WITHOUT_WORK.contains(&&*step.ops[writer].name);
+        places.described.named(tensor).is_none()
+            && (is_clone || is_view)
+            && uses.consumers(tensor).iter().all(reads)
+    });
+    fits && copies > 0
+}
+
 /// Whether a tensor is written by an op that takes any distance of rows, and read by the concatenation and slopes alone.
-fn is_free(step: &StepIr, uses: &Uses, concatenation: OpId, part: TensorId) -> bool {
+fn is_free(places: &Places<'_>, uses: &Uses, concatenation: OpId, part: TensorId) -> bool {
+    let step = &places.described.step;
+    let writes = |name: &str| WRITERS.contains(&name) || (name == JOINS && places.described.ranks() > 1);
     let Some(writer) = uses.producer(part) else { return false };
-    let Some(writer) = step.around(writer).find(|&op| WRITERS.contains(&&*step.ops[op].name)) else {
+    let Some(writer) = step.around(writer).find(|&op| writes(&step.ops[op].name)) else {
         return false;
     };
     let reads = |&op: &OpId| {

@@ -56,8 +56,13 @@ impl Session {
     /// whose numbers depend on the seed, the parameter and the position. Optimizer states are zero, and settings are PyTorch's defaults.
     ///
     /// # Errors
-    /// Where memory is not sufficient, or the program is compiled for another device.
+    /// Where memory is not sufficient, or the program is compiled for another device, or for one of several ranks.
     pub fn new(program: Program, cpu: Cpu, seed: u64) -> Result<Session, Error> {
+        check_ranks(&program, 1)?;
+        Session::on_cpu(program, cpu, seed)
+    }
+
+    fn on_cpu(program: Program, cpu: Cpu, seed: u64) -> Result<Session, Error> {
         check_target(&program, Target::Cpu)?;
         let allocate = |region: Region, what: &'static str| {
             let bytes = program.plan.bytes(region);
@@ -80,7 +85,7 @@ impl Session {
     /// As [`Session::new`]; where the program is that of another number of ranks.
     pub fn in_group(program: Program, cpu: Cpu, seed: u64, group: Rank) -> Result<Session, Error> {
         check_ranks(&program, group.ranks())?;
-        let session = Session::new(program, cpu, seed)?;
+        let session = Session::on_cpu(program, cpu, seed)?;
         Ok(Session { group: Some(group), ..session })
     }
 

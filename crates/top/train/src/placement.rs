@@ -39,7 +39,8 @@ pub fn place(model: Model, args: &Train) -> Result<Model, Failure> {
 }
 
 /// Whole tables: neighbours on each rank, so that their vectors arrive in order. The rank with the most looked-up elements has as few as possible;
-/// of equal placements that with the smallest memory is taken.
+/// of equal placements that with the
+/// smallest memory is taken, then the most even one.
 fn neighbours(model: &Model, ranks: usize) -> Vec<TableLayout> {
     let tables = model.tables();
     let number = |value: i64| u64::try_from(value).unwrap_or(0);
@@ -65,6 +66,11 @@ struct Load {
     memory: u64,
 }
 
+/// The square of the looked-up elements: of equal maxima, the sum of squares is smallest where loads are even.
+fn square(load: Load) -> u128 {
+    u128::from(load.elements).pow(2)
+}
+
 /// For each rank the end of its tables.
 fn ends(tables: &[Load], ranks: usize) -> Vec<usize> {
     let load = |from: usize, to: usize| {
@@ -73,25 +79,26 @@ fn ends(tables: &[Load], ranks: usize) -> Vec<usize> {
             memory: sum.memory + table.memory,
         })
     };
-    // For each number of tables: the greatest load of a rank, and the ends.
-    let mut best: Vec<(Load, Vec<usize>)> = (0..=tables.len()).map(|end| (load(0, end), vec![end])).collect();
+    // For each number of tables: the greatest load of a rank, the sum of squares, and the ends.
+    let first = |end| (load(0, end), square(load(0, end)), vec![end]);
+    let mut best: Vec<(Load, u128, Vec<usize>)> = (0..=tables.len()).map(first).collect();
     for _ in 1..ranks {
         let extended = |end: usize| {
             let splits = (0..=end).map(|begin| {
-                let (before, ends) = &best[begin];
+                let (before, squares, ends) = &best[begin];
                 let own = load(begin, end);
                 let most = Load {
                     elements: before.elements.max(own.elements),
                     memory: before.memory.max(own.memory),
                 };
-                (most, begin, ends)
+                (most, squares + square(own), begin, ends)
             });
-            let found = splits.min_by_key(|(most, begin, _)| (*most, *begin));
-            found.map(|(most, _, ends)| (most, ends.iter().copied().chain([end]).collect()))
+            let found = splits.min_by_key(|&(most, squares, begin, _)| (most, squares, begin));
+            found.map(|(most, squares, _, ends)| (most, squares, ends.iter().copied().chain([end]).collect()))
         };
         best = (0..=tables.len()).filter_map(extended).collect();
     }
-    best.pop().map(|(_, ends)| ends).unwrap_or_default()
+    best.pop().map(|(.., ends)| ends).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -107,6 +114,7 @@ mod tests {
         assert_eq!(ends(&of(&[[8, 1], [1, 1], [1, 1], [1, 1]]), 2), [1, 4]);
         // Equal lookups: the memory decides.
         assert_eq!(ends(&of(&[[1, 9], [1, 9], [1, 1]]), 2), [1, 3]);
+        assert_eq!(ends(&of(&[[3, 9], [1, 1], [1, 1]]), 3), [1, 2, 3]);
         assert_eq!(ends(&of(&[[1, 1]; 2]), 4).len(), 4);
         assert_eq!(ends(&of(&[[1, 1]; 5]), 1), [5]);
     }

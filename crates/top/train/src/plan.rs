@@ -4,7 +4,7 @@ use steptime_eager::Model;
 use steptime_rewrite::{
     Bf16, ConcatInPlace, Facts, FuseBiasGradients, FuseCrossEntropy, Operators, Rule, RuntimeKernels, apply,
 };
-use steptime_runtime::{CacheableTable, DescribedStep, Program, Region, Reuse, Target};
+use steptime_runtime::{CacheableTable, DescribedStep, Program, Rank, Region, Reuse, Target};
 use steptime_step::StepIr;
 
 use crate::Failure;
@@ -62,12 +62,13 @@ impl Plan {
     /// # Errors
     /// Where an op of the step cannot run.
     pub fn compile(
-        (model, rank): (&Model, u32),
+        model: &Model,
+        rank: &Rank,
         choice: &PlanChoice,
         precision: Precision,
         target: Target,
     ) -> Result<(Plan, Program), Failure> {
-        let mut described = DescribedStep::of_rank(model, rank)?;
+        let mut described = DescribedStep::of_rank(model, rank.rank() as u32)?;
         // A rule may replace ops that the device does not run.
         let mut program = Program::for_target(&described, target, Reuse::ByLifetime);
         let adam = Program::new(&described)?.optimizer().is_some_and(|class| class.starts_with("Adam"));
@@ -104,7 +105,15 @@ impl Plan {
                 }
             }
         }
-        let program = program?;
+        let mut program = program?;
+        if described.ranks() > 1 && precision == Precision::Bf16 {
+            let mut narrow = described.clone();
+            let all = rank.gather(narrow.narrow_exchanges(), None)?;
+            if all.iter().all(|changes| **changes) {
+                program = Program::for_target(&narrow, target, Reuse::ByLifetime)?;
+                described = narrow;
+            }
+        }
         // The prediction is that of the step that runs.
         let mut running = described.clone();
         let mut own: Vec<Box<dyn Rule>> = Vec::new();

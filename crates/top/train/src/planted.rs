@@ -11,7 +11,7 @@ use steptime_dataset::{
 };
 use steptime_dataset::{Splits, Writer};
 use steptime_eager::Model;
-use steptime_runtime::Target;
+use steptime_runtime::{Rank, Target};
 use steptime_train::metrics::{Evaluation, Measures, Scores};
 
 use crate::Failure;
@@ -78,7 +78,8 @@ pub fn run(args: &PlantedData) -> Result<(), Failure> {
         return Err(Error::Options(reason).into());
     }
     let model = Model::read(&args.model)?.on_gpus(1)?;
-    let (_, program) = Plan::compile((&model, 0), &PlanChoice::None, Precision::F32, Target::Cpu)?;
+    let rank = Rank::group(1).remove(0);
+    let (_, program) = Plan::compile(&model, &rank, &PlanChoice::None, Precision::F32, Target::Cpu)?;
     let tables = model.tables();
     let dense = Feed::new(&program, &tables, model.batch() as usize, [0, 1])?.dense();
     let rows = args.rows.get();

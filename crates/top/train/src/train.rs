@@ -72,8 +72,7 @@ fn run_rank(args: &Train, model: &Model, text: &str, rank: &Rank, groups: &Group
     if let Some(checkpoint) = &resumed {
         (settings, start) = checkpoints::continued(checkpoint, settings, args.seed)?;
     }
-    let (mut plan, mut program) =
-        Plan::compile((model, rank.rank() as u32), &args.plan, args.dtype, processor.target())?;
+    let (mut plan, mut program) = Plan::compile(model, rank, &args.plan, args.dtype, processor.target())?;
     if let Some(wanted) = &args.host_memory {
         program = host_memory::place(&mut plan, program, wanted, args.cache, &processor)?;
     }

@@ -38,9 +38,20 @@ fn ordered(bytes: &[Vec<Bytes>], exchanges: &[bool]) -> Vec<Action> {
         for before in (0..exchange).rev() {
             needed[before] = (before + 1..=exchange).any(|after| needed[after] && conflict(before, after));
         }
+        // Instructions that wait for an exchange in progress, directly or not, come last.
+        let mut late: Vec<usize> = Vec::new();
         for at in (0..exchange).filter(|&at| needed[at] && !exchanges[at]) {
-            order.run(at, conflict);
+            if order.done.contains(&at) {
+                continue;
+            }
+            let waits = order.open.iter().chain(&late).any(|&before| conflict(before, at));
+            if waits {
+                late.push(at);
+            } else {
+                order.run(at, conflict);
+            }
         }
+        late.into_iter().for_each(|at| order.run(at, conflict));
         order.start(exchange);
     }
     (0..bytes.len()).filter(|&at| !exchanges[at]).for_each(|at| order.run(at, conflict));
@@ -137,6 +148,14 @@ mod tests {
         assert_eq!(
             ordered(&all, &exchanges),
             [Run(vec![0, 1]), Start(3), Run(vec![2, 4]), Await(3), Run(vec![5])]
+        );
+        // 2 takes the result of exchange 1, 3 is independent of both, and exchange 5 needs the results of both.
+        let all =
+            [uses(9, 0), uses(0, 1), uses(1, 2), uses(9, 3), [uses(2, 4), uses(3, 4)].concat(), uses(4, 5)];
+        let exchanges = [false, true, false, false, false, true];
+        assert_eq!(
+            ordered(&all, &exchanges),
+            [Run(vec![0]), Start(1), Run(vec![3]), Await(1), Run(vec![2, 4]), Start(5), Await(5)]
         );
     }
 

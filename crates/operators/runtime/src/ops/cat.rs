@@ -7,6 +7,7 @@ use steptime_cuda::cast::Cast;
 use steptime_cuda::rearrange::{Concat, CopyBatch};
 use steptime_cuda::{Device, SliceMut};
 use steptime_ops::rearrange::concat;
+use steptime_step::TensorId;
 
 use super::cast;
 use super::joined_indices::are_joined;
@@ -21,11 +22,16 @@ use crate::target::Target;
 
 pub(super) const ROWS: &[Row] = &[runs("aten::cat", cat)];
 
+/// The tensors that have elements.
+fn parts(b: &Binder<'_, '_>) -> Result<Vec<TensorId>, Refusal> {
+    Ok(b.ids(0)?.iter().copied().filter(|&part| b.value(part).numel() != 0).collect())
+}
+
 /// `cat(tensors, dim)`.
 fn cat(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
     let whole = b.places.memory_of(b.result(0)?);
     let joined = |b: &Binder<'_, '_>, part| whole.is_some() && b.places.memory_of(part) == whole;
-    let ids = b.ids(0)?;
+    let ids = parts(b)?;
     let has_zeros = b.places.pads.contains_key(&b.result(0)?);
     if (ids.iter().all(|&part| joined(b, part)) && !has_zeros) || are_joined(b)? {
         return Ok(Built::Nothing);
@@ -36,7 +42,7 @@ fn cat(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
     if ids.iter().any(|&part| joined(b, part)) || (is_mixed && b.target == Target::Cuda) {
         return rest(b);
     }
-    let parts = b.reads_all(0)?;
+    let parts = ids.iter().map(|&part| b.tensor(part, Access::Read)).collect::<Result<Vec<_>, _>>()?;
     let output = b.writes(0)?;
     let dim = b.int(1)?;
     let dim = usize::try_from(if dim < 0 { dim + output.shape().len() as i64 } else { dim });
@@ -79,7 +85,7 @@ fn on_gpu<T: Pod>(parts: Vec<Arg>, dim: usize, output: Arg) -> Kernel {
 /// The inputs that are not stored within the result, each copied to its columns in the type of the result, on a GPU.
 fn rest(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
     let whole = b.places.memory_of(b.result(0)?);
-    let ids: Vec<_> = b.ids(0)?.to_vec();
+    let ids = parts(b)?;
     let in_place = whole.is_some() && ids.iter().any(|&part| b.places.memory_of(part) == whole);
     let output = if in_place { b.changes_result(0)? } else { b.writes(0)? };
     let (mut start, mut copies) = (0, Vec::new());

@@ -3,7 +3,9 @@
 //! The gradient of a rank's loss begins at one over the number of ranks, so that sums over ranks are gradients of the mean over the whole batch.
 //! Gradients are therefore added, and copied to their buckets as they are.
 
+use half::bf16;
 use steptime_aten::Dtype;
+use steptime_cuda::Float;
 use steptime_cuda::nccl::Reduction;
 
 use super::copy;
@@ -65,24 +67,37 @@ fn all_to_all(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
     if received.len() != ranks || sent.len() != ranks {
         return Err(format!("it has other parts than one for each of {ranks} ranks"));
     }
+    b.takes_halves = true;
     let from = b.reads(1)?;
     let to = b.overwrites(0)?;
+    let dtype = if b.target == Target::Cuda && to.dtype == Dtype::Bf16 { Dtype::Bf16 } else { Dtype::F32 };
     for (arg, parts) in [(&from, &sent), (&to, &received)] {
         in_order(arg)?;
-        of_type(arg, Dtype::F32)?;
+        // A rank without tables sends nothing, of any type.
+        if arg.len() > 0 {
+            of_type(arg, dtype)?;
+        }
         if arg.len() != parts.iter().sum::<usize>() {
             return Err("its parts are not the whole tensor".to_owned());
         }
     }
     if b.target == Target::Cuda {
-        return Ok(Built::Kernel(Kernel::exchange(move |gpu| {
-            let group = gpu.group.ok_or_else(no_group)?;
-            let source = from.device_row::<f32>(&gpu.memory)?;
-            let mut target = to.device_row_mut::<f32>(&mut gpu.memory)?;
-            Ok(group.all_to_all(gpu.stream, (source, &sent), (&mut target, &received))?)
-        })));
+        return Ok(Built::Kernel(match dtype {
+            Dtype::Bf16 => exchanged_on_gpu::<bf16>((from, sent), (to, received)),
+            _ => exchanged_on_gpu::<f32>((from, sent), (to, received)),
+        }));
     }
     Ok(Built::Kernel(Kernel::new(move |run| exchanged(run, (&from, &sent), (&to, &received)))))
+}
+
+/// The exchange on a GPU.
+fn exchanged_on_gpu<T: Float>((from, sent): (Arg, Vec<usize>), (to, received): (Arg, Vec<usize>)) -> Kernel {
+    Kernel::exchange(move |gpu| {
+        let group = gpu.group.ok_or_else(no_group)?;
+        let source = from.device_row::<T>(&gpu.memory)?;
+        let mut target = to.device_row_mut::<T>(&mut gpu.memory)?;
+        Ok(group.all_to_all(gpu.stream, (source, &sent), (&mut target, &received))?)
+    })
 }
 
 /// The exchange on a CPU.

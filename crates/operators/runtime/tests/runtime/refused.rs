@@ -28,11 +28,16 @@ fn feed(session: &mut Session, index: i64) -> Result<(), Error> {
 
 #[test]
 fn ops_without_an_implementation_are_named_with_place_and_remedy() {
-    let job = format!("{SMALL}\n[parallel]\ngpus = 2");
+    let job = format!("{SMALL}\n[parallel]\ngpus = 2\nrow_wise = [0]");
     let model = Model::parse(&job).expect("a model");
     let refused =
         Program::new(&DescribedStep::new(&model).expect("a step")).expect_err("no exchange").to_string();
-    assert!(refused.contains("c10d::") && refused.contains("on one device"), "{refused}");
+    assert!(refused.contains("c10d::") && refused.contains("cut them by columns"), "{refused}");
+    let job = format!("{SMALL}\n[parallel]\ngpus = 2");
+    let step = DescribedStep::new(&Model::parse(&job).expect("a model")).expect("a step");
+    let program = Program::new(&step).expect("it compiles");
+    let refused = Session::new(program, Cpu::new(1).expect("a thread"), 1).expect_err("one rank").to_string();
+    assert!(refused.contains("one of 2 ranks"), "{refused}");
     let model = Model::parse(SMALL).expect("a model");
     let refused = Program::new(&described(&model, &[&Fbgemm])).expect_err("no such op").to_string();
     assert!(refused.contains("fbgemm") && refused.contains("`operators`"), "{refused}");
