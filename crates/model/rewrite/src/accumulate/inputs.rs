@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashSet;
 use steptime_aten::Device;
-use steptime_step::{OpId, StepIr, TensorId};
+use steptime_step::{OpId, StepIr, TensorId, Uses};
 
 use crate::passes::takes;
 use crate::resize::batch_propagation::BatchPropagation;
@@ -21,17 +21,26 @@ pub(super) fn fixed(step: &StepIr, script: &[OpId], facts: &Facts<'_>) -> Vec<Op
     if seeds.is_empty() {
         return Vec::new();
     }
-    // Sizes that follow from the batch, such as several lookups of each sample.
+    // Sizes that follow from the batch: several lookups of each sample. Other sizes, such as the edges of a graph, may be multiples by chance.
     if !found.is_empty() {
         let follow = || BatchPropagation::build(step, facts.ops, batch, &BatchDims::Inferred);
         let known =
             facts.known(step).and_then(|known| known.batch((facts.ops, batch, &BatchDims::Inferred), follow));
         let own = if known.is_none() { Some(follow()) } else { None };
         if let Some(sizes) = known.or(own.as_ref()) {
-            found.retain(|op| !takes_any(op, &|tensor| sizes.grows_in(tensor)));
+            let uses = Uses::find(step);
+            let grows = |op: &OpId| takes_any(op, &|tensor| sizes.grows_in(tensor));
+            found.retain(|&op| !(grows(&op) && is_looked_up(step, &uses, op)));
         }
     }
     found
+}
+
+/// Whether embeddings take results of an op.
+fn is_looked_up(step: &StepIr, uses: &Uses, op: OpId) -> bool {
+    let results = step.ops[op].call.as_deref().into_iter().flat_map(|call| call.gives());
+    let mut readers = results.flat_map(|tensor| uses.consumers(tensor).iter().copied());
+    readers.any(|reader| step.ops[reader].name.contains("embedding"))
 }
 
 /// Whether an op takes only host tensors, and returns a device tensor.
