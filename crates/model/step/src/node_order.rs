@@ -44,27 +44,49 @@ impl UsedBytes {
         UsedBytes { start: self.start.min(other.start), end: self.end.max(other.end), columns, ..*self }
     }
 
+    /// The stretch of elements of `size` bytes from byte `start` on, with `pad` elements behind each row. Strides are in elements. `None` where there
+    /// are no elements.
+    #[must_use]
+    pub fn from_elements(
+        region: u32,
+        start: u64,
+        shape: &[u64],
+        strides: &[u64],
+        [size, pad]: [u64; 2],
+    ) -> Option<UsedBytes> {
+        let mut last: u64 = 0;
+        for (&n, &step) in shape.iter().zip(strides) {
+            last = last.saturating_add(n.checked_sub(1)?.saturating_mul(step));
+        }
+        let end = start.saturating_add(last.saturating_add(pad + 1).saturating_mul(size));
+        let columns = columns(shape, strides).map(|[pitch, width]| {
+            let (pitch, width) = (pitch * size, (width + pad) * size);
+            [pitch, start % pitch, start % pitch + width]
+        });
+        Some(UsedBytes { region, start, end, columns: columns.filter(|[pitch, _, last]| last <= pitch) })
+    }
+
     /// The stretch of a tensor within its storage.
     pub(crate) fn within_storage(tensor: &steptime_aten::Tensor) -> UsedBytes {
         let all = UsedBytes { region: 0, start: 0, end: u64::MAX, columns: None };
-        let (shape, strides) = (&tensor.shape[..], &tensor.strides[..]);
-        if tensor.is_sparse() || shape.len() != strides.len() || shape.iter().chain(strides).any(|&n| n < 0) {
+        let sizes = |all: &[i64]| all.iter().map(|&n| u64::try_from(n)).collect::<Result<Vec<_>, _>>();
+        let (Ok(shape), Ok(strides)) = (sizes(&tensor.shape), sizes(&tensor.strides)) else { return all };
+        if tensor.is_sparse() || shape.len() != strides.len() {
             return all;
         }
         let size = tensor.dtype.size();
-        let last: i64 = shape.iter().zip(strides).map(|(&n, &step)| (n - 1).max(0) * step).sum();
         let start = tensor.offset.saturating_mul(size);
-        let end = start.saturating_add((last as u64 + 1).saturating_mul(size));
-        let columns = columns(shape, strides).map(|[pitch, width]| {
-            let (pitch, width) = (pitch * size, width * size);
-            [pitch, start % pitch, start % pitch + width]
-        });
-        UsedBytes { region: 0, start, end, columns: columns.filter(|[pitch, _, last]| last <= pitch) }
+        UsedBytes::from_elements(0, start, &shape, &strides, [size, 0]).unwrap_or(UsedBytes {
+            start,
+            end: start,
+            ..all
+        })
     }
 }
 
-/// Distance of the rows of a layout and their length, in elements; `None` where there is no gap between rows.
-fn columns(shape: &[i64], strides: &[i64]) -> Option<[u64; 2]> {
+/// Distance of the rows of a layout and their length, in elements: of a matrix, or of rows whose elements are matrices. `None` where rows have no
+/// gap between them.
+fn columns(shape: &[u64], strides: &[u64]) -> Option<[u64; 2]> {
     let (&[_, ref inner @ ..], &[pitch, ref steps @ ..]) = (shape, strides) else { return None };
     let mut width = 1;
     for (&size, &step) in inner.iter().zip(steps).rev() {
@@ -73,7 +95,7 @@ fn columns(shape: &[i64], strides: &[i64]) -> Option<[u64; 2]> {
         }
         width *= size;
     }
-    (width < pitch).then_some([pitch.cast_unsigned(), width.cast_unsigned()])
+    (width < pitch).then_some([pitch, width])
 }
 
 #[cfg(test)]
@@ -101,5 +123,19 @@ mod tests {
         assert_eq!(UsedBytes::within_storage(&tensor), bytes(0, 4 * 38, Some([20, 0, 12])));
         let whole = steptime_aten::Tensor::contiguous(&[8, 3], steptime_aten::Dtype::F32);
         assert_eq!(UsedBytes::within_storage(&whole), bytes(0, 96, None));
+        assert_eq!(columns(&[8, 3], &[5, 1]), Some([5, 3]));
+        assert_eq!(columns(&[8, 2, 4], &[16, 4, 1]), Some([16, 8]));
+        assert_eq!(columns(&[8, 3], &[3, 1]), None);
+        assert_eq!(columns(&[8, 2, 4], &[16, 5, 1]), None);
+        assert_eq!(columns(&[3, 8], &[1, 3]), None);
+        assert_eq!(columns(&[], &[]), None);
+    }
+
+    #[test]
+    fn padded_rows_have_their_zeros() {
+        let row = |pad| UsedBytes::from_elements(2, 40, &[8, 3], &[5, 1], [4, pad]);
+        assert_eq!(row(0).map(|row| (row.end, row.columns)), Some((40 + 4 * 38, Some([20, 0, 12]))));
+        assert_eq!(row(2).map(|row| (row.end, row.columns)), Some((40 + 4 * 40, Some([20, 0, 20]))));
+        assert_eq!(UsedBytes::from_elements(2, 40, &[8, 0], &[5, 1], [4, 0]), None);
     }
 }

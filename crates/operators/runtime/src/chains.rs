@@ -6,12 +6,11 @@
 //! what it uses.
 
 mod chain;
-mod touch;
 
 use rustc_hash::FxHashMap;
 
 use self::chain::{Group, Member};
-use self::touch::{Touch, touches};
+use crate::bytes::Bytes;
 use crate::kernel::Kernel;
 use crate::places::MemoryId;
 use crate::program::Instruction;
@@ -30,8 +29,8 @@ fn units(instructions: Vec<Instruction>, memories: &Memories<'_>) -> Vec<Unit> {
             _ => None,
         };
         let group = member.filter(|member| member.results().all(|memory| memories.temporary[memory.0]));
-        let touches = touches(&instruction);
-        Unit { numbers: vec![number], instructions: vec![instruction], touches, group: group.map(Group::new) }
+        let bytes = Bytes::of_memories(&instruction);
+        Unit { numbers: vec![number], instructions: vec![instruction], bytes, group: group.map(Group::new) }
     });
     let mut units = units.collect();
     // First results with their readers: a reader that shares an operand with an earlier function would go there without them.
@@ -89,7 +88,7 @@ struct Unit {
     /// Their numbers in the step.
     numbers: Vec<usize>,
     instructions: Vec<Instruction>,
-    touches: Vec<Touch>,
+    bytes: Vec<Bytes>,
     /// The functions of elements, where they are nothing else.
     group: Option<Group>,
 }
@@ -103,7 +102,7 @@ impl Unit {
     }
 
     fn conflicts(&self, other: &Unit) -> bool {
-        self.touches.iter().any(|one| other.touches.iter().any(|other| one.conflicts(other)))
+        self.bytes.iter().any(|one| other.bytes.iter().any(|other| one.conflicts(other)))
     }
 }
 
@@ -117,7 +116,7 @@ fn place_last(units: &mut Vec<Unit>, sharing: Sharing, memories: &Memories<'_>) 
         let mut unit = units.remove(earlier);
         unit.numbers.extend(later.numbers);
         unit.instructions.extend(later.instructions);
-        unit.touches.extend(later.touches);
+        unit.bytes.extend(later.bytes);
         if let (Some(group), Some(other)) = (&mut unit.group, later.group) {
             group.extend(other);
         }

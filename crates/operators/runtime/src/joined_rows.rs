@@ -32,15 +32,16 @@ pub(crate) fn joined_rows(places: &mut Places<'_>, order: &[OpId]) {
     }
 }
 
+/// The inputs of a concatenation, and its result.
+fn parts_and_whole(step: &StepIr, op: OpId) -> Option<(&[TensorId], TensorId)> {
+    let call = step.ops[op].call.as_deref()?;
+    Some((call.inputs.first()?.tensors(), call.gives().next()?))
+}
+
 /// Stores the inputs of a concatenation of columns within its result.
 fn concatenation(places: &mut Places<'_>, uses: &Uses, op: OpId) {
     let step = &places.described.step;
-    let Some(call) = step.ops[op].call.as_deref() else { return };
-    let (Some(parts), Some(&whole)) =
-        (call.inputs.first().map(|arg| arg.tensors()), call.gives().next().as_ref())
-    else {
-        return;
-    };
+    let Some((parts, whole)) = parts_and_whole(step, op) else { return };
     let of = |tensor: TensorId| &step.tensors[tensor].value;
     let strides = places.strides.get(&whole).map_or(&of(whole).strides[..], |own| &own[..]);
     let (&[_, _], &[pitch, 1]) = (&of(whole).shape[..], strides) else { return };
@@ -64,12 +65,7 @@ fn concatenation(places: &mut Places<'_>, uses: &Uses, op: OpId) {
 /// Stores the flat inputs of a concatenation within its result, where copies write them: the gradients that a rank sends.
 fn flat(places: &mut Places<'_>, uses: &Uses, op: OpId) {
     let step = &places.described.step;
-    let Some(call) = step.ops[op].call.as_deref() else { return };
-    let (Some(parts), Some(&whole)) =
-        (call.inputs.first().map(|arg| arg.tensors()), call.gives().next().as_ref())
-    else {
-        return;
-    };
+    let Some((parts, whole)) = parts_and_whole(step, op) else { return };
     let size = |part: TensorId| step.tensors[part].value.numel();
     let parts: Vec<TensorId> = parts.iter().copied().filter(|&part| size(part) > 0).collect();
     let mut seen = FxHashSet::default();

@@ -28,6 +28,7 @@
 
 mod arg;
 mod binder;
+mod bytes;
 mod cacheable_tables;
 mod chains;
 mod checkpoint;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use steptime_step::{TensorId, UsedBytes};
 
-use crate::gpu_engine::Bytes;
+use crate::bytes::Bytes;
 use crate::program::Program;
 
 impl Program {
@@ -15,8 +15,8 @@ impl Program {
         for instruction in &self.instructions {
             for (one, bytes) in instruction.uses.iter().zip(Bytes::of_uses(instruction)) {
                 if let Some(bytes) = bytes {
-                    let merged = |known: &mut UsedBytes| *known = bytes.used().merged(known);
-                    all.entry(one.tensor).and_modify(merged).or_insert_with(|| bytes.used());
+                    let merged = |known: &mut UsedBytes| *known = bytes.used.merged(known);
+                    all.entry(one.tensor).and_modify(merged).or_insert_with(|| bytes.used);
                 }
             }
         }

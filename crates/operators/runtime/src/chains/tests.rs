@@ -40,7 +40,7 @@ fn conflicting_instructions_keep_their_order() {
     for (name, described) in steps() {
         // A step with an op that no GPU runs has no program.
         let Ok((instructions, temporary)) = separate_instructions(&described) else { continue };
-        let before: Vec<Vec<Touch>> = instructions.iter().map(touches).collect();
+        let before: Vec<Vec<Bytes>> = instructions.iter().map(Bytes::of_memories).collect();
         let count = before.len();
         let memories = Memories::new(&instructions, &temporary);
         let order: Vec<usize> =

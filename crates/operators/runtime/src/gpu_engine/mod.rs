@@ -16,11 +16,11 @@ use steptime_cuda::optimizer::PITCH;
 use steptime_cuda::{Buffer, Device, Event, Graph, Parts, Readback, SliceMut, Staging, Stream};
 
 use self::beside::Beside;
-pub(crate) use self::hazards::Bytes;
 use self::hazards::Hazards;
 use self::recorder::Recorder;
 use self::replay::{Played, Replay};
 use self::schedule::Action;
+use crate::bytes::Bytes;
 use crate::error::{Error, Failure};
 use crate::gpu::{Gpu, GpuSlices, GpuWork, PartSink, RowCaches, StateMemory};
 use crate::kernel::Kernel;

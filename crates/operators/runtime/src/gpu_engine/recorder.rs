@@ -2,7 +2,8 @@
 
 use steptime_cuda::{Error, Parts};
 
-use super::hazards::{Bytes, Hazards};
+use super::hazards::Hazards;
+use crate::bytes::Bytes;
 use crate::gpu::PartSink;
 
 /// Gives the launches of one instruction to the parts of a graph.

@@ -4,7 +4,7 @@
 
 use rustc_hash::FxHashSet;
 
-use super::hazards::Bytes;
+use crate::bytes::Bytes;
 use crate::program::Instruction;
 
 /// A part of a step, in the order of launches.
@@ -110,11 +110,11 @@ impl Order {
 mod tests {
     use super::Action::{Await, Run, Start};
     use super::*;
-    use crate::slices::Region;
+    use crate::bytes::tests::bytes;
 
-    /// An instruction that reads and writes bytes of the arena.
-    fn uses(reads: usize, writes: usize) -> Vec<Bytes> {
-        let at = |place: usize, writes| Bytes::new(Region::Arena, 8 * place..8 * place + 8, writes);
+    /// An instruction that reads and writes bytes of one region.
+    fn uses(reads: u64, writes: u64) -> Vec<Bytes> {
+        let at = |place: u64, writes| bytes(8 * place..8 * place + 8, writes);
         vec![at(reads, false), at(writes, true)]
     }
 
@@ -164,7 +164,7 @@ mod tests {
         let mut random = 7_u64;
         let mut next = |below: u64| {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            ((random >> 33) % below) as usize
+            (random >> 33) % below
         };
         for _ in 0..200 {
             let all: Vec<_> = (0..24).map(|_| uses(next(6), next(6))).collect();
