@@ -103,6 +103,7 @@ fn read(table: &Table) -> Result<Vec<Box<dyn Rule>>, String> {
             "cuda-graph" => is_wanted()?.then(|| Box::new(CudaGraph) as _),
             "accumulate" => {
                 let batches = value.as_integer().and_then(|count| u32::try_from(count).ok());
+                let batches = batches.filter(|&batches| batches > 0);
                 let batches = batches.ok_or_else(|| {
                     format!("`{key}` is the number of batches of an update, and not {value}")
                 })?;
@@ -160,6 +161,7 @@ mod tests {
             ("fuse = ['relu']", "`fuse` has no \"relu\""),
             ("batch = 8", "--batch"),
             ("cuda-graph = 1", "true or false"),
+            ("accumulate = 0", "the number of batches of an update, and not 0"),
             ("accumulate = true", "the number of batches of an update, and not true"),
         ] {
             let reason = names(text).expect_err("it is refused");
