@@ -62,7 +62,9 @@ fn message(failure: &(dyn std::error::Error + 'static)) -> String {
     let mut cause = failure.source();
     while let Some(error) = cause {
         let text = error.to_string();
-        if !message.contains(&text) {
+        // Some causes end with a line break.
+        let text = text.trim_end();
+        if !message.contains(text) {
             message = format!("{message}: {text}");
         }
         cause = error.source();
