@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "python"), str(ROOT / "python/workloads")]
+sys.path.insert(0, str(ROOT / "python/workloads"))
 
-from job_model import Shard, parts_of_lists, tables_of  # noqa: E402
+from job_description import Shard, parts_of_lists, read, tables_of  # noqa: E402
 
 GPUS, COUNT, SEED = 2, 10, 28
 MODULE = "sparse_arch.embedding_bag_collection"

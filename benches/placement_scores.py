@@ -7,8 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from placement_plans import generated, parts_of_plan, plan_of, read_plan, tables_of, write_plan
-from job_model import read
+from placement_plans import generated, parts_of_plan, plan_of, read, read_plan, tables_of, write_plan
 
 GPU = "h200"
 PREDICTORS = ("steptime", "host", "torchrec")

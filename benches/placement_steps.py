@@ -3,7 +3,6 @@
 import gc
 import json
 import math
-import os
 import sys
 import time
 from pathlib import Path
@@ -15,28 +14,12 @@ from torch import nn
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "python/workloads")]
 
-from job_model import Dense, Inputs, Step, Tables, read, tables_of, timed  # noqa: E402
+from job_description import adjusted, read, tables_of  # noqa: E402
+from job_model import Dense, Inputs, Step, Tables  # noqa: E402
 from placement_plans import parts_of_plan  # noqa: E402
+from ranks import begin, of_all, timed  # noqa: E402
 
 WARM_UP, TRIED, STEPS_BETWEEN = 8, 4, 2
-
-
-def begin(device):
-    """Joins the ranks; returns this one."""
-    rank = int(os.environ.get("RANK", "0"))
-    if "RANK" not in os.environ:
-        sys.exit("ranks are missing: run it by torchrun --nproc-per-node 2")
-    if device == "cuda":
-        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    dist.init_process_group("nccl" if device == "cuda" else "gloo")
-    return rank
-
-
-def of_all(value, device):
-    """A number of each rank."""
-    found = [torch.zeros(1, dtype=torch.float64, device=device) for _ in range(dist.get_world_size())]
-    dist.all_gather(found, torch.tensor([value], dtype=torch.float64, device=device))
-    return [float(each) for each in found]
 
 
 def replicated(model, device):
@@ -65,14 +48,6 @@ def rows_of(name, steps, asked):
     return [{"model": name, "placement": each, "ms": [max(ranks) for ranks in rows[each]], "rank_ms": rows[each], "steps": counts[each]} for each in steps]
 
 
-def adjusted(model, asked):
-    """The model with the batch and the rows that were asked for."""
-    if asked.rows_at_most:
-        model["tables"] = [{**table, "rows": min(table["rows"], asked.rows_at_most)} for table in model["tables"]]
-    model["batch"] = asked.batch or model["batch"]
-    return model
-
-
 def measure(asked, jobs, folder):
     """Times the placements of each model, and writes the file after each."""
     began, rank, rows, seconds = time.perf_counter(), begin(asked.device), [], {}
@@ -88,7 +63,7 @@ def measure(asked, jobs, folder):
         parts = {plan.stem: parts_of_plan(plan, tables_of(model), dist.get_world_size()) for plan in sorted((folder / name).glob("*.json"))}
         if not parts:
             sys.exit(f"{folder / name}: no plans: run --predict first")
-        model = adjusted(model, asked)
+        model = adjusted(model, asked.batch, asked.rows_at_most)
         steps = steps_of(model, parts, indices, rank, asked.device)
         rows += [{**row, "batch": model["batch"], "indices": indices} for row in rows_of(name, steps, asked)]
         del steps

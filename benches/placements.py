@@ -12,13 +12,9 @@ each model. `--compare` prints both and adds the scores to FILE.json; with `--ho
 """
 
 import argparse
-import json
-import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "benches"), str(ROOT / "python")]
-
 PLANS = ROOT / "benches/jobs/placements"
 PREDICTED = ROOT / "benches/results/placements_predicted.json"
 # Description, distribution of indices, whether a table may be cut by columns.

@@ -18,7 +18,9 @@ import torch.distributed as dist
 from torch import nn
 
 import steptime
-from job_model import Dense, Inputs, Step, Tables, parts_of, read, timed
+from job_description import parts_of, read
+from job_model import Dense, Inputs, Step, Tables
+from ranks import begin, timed
 
 SLOW_RANK = int(os.environ.get("STEPTIME_SLOW_RANK", -1))
 SLOW_US = float(os.environ.get("STEPTIME_SLOW_US", 0))
@@ -51,11 +53,7 @@ def train(path, out, rank):
 
 def main():
     out = Path(sys.argv[1]).absolute()
-    rank = int(os.environ.setdefault("RANK", "0"))
-    for key, value in (("WORLD_SIZE", "1"), ("MASTER_ADDR", "127.0.0.1"), ("MASTER_PORT", "29513"), ("LOCAL_RANK", "0")):
-        os.environ.setdefault(key, value)
-    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    dist.init_process_group("nccl")
+    rank = begin("cuda")
     rows = [train(path, out, rank) for path in sys.argv[2:]]
     with open(out / f"measured_rank{rank}.json", "w") as text:
         json.dump(rows, text, indent=1)

@@ -4,27 +4,15 @@ Tables are placed whole or cut by columns, not by rows. Ops are those of `stepti
 """
 
 import time
-import tomllib
-from typing import NamedTuple
 
 import torch
 import torch.distributed as dist
 from torch import nn
 from torch.nn import functional as F
 
+from job_description import tables_of
 from steptime.measure.tensors import Maker
 from steptime.models.layers import Cross
-
-WORDS = {"model": ("dlrm", "dcn_v2"), "interaction": ("dot", "cat", "cross"), "loss": ("mse", "bce_with_logits")}
-DEFAULTS = {"interaction": "dot", "loss": "bce_with_logits", "pooling": "sum"}
-
-
-class Shard(NamedTuple):
-    """Columns of a table on a rank."""
-
-    table: int
-    first: int
-    columns: int
 
 
 class A2A(torch.autograd.Function):
@@ -45,53 +33,6 @@ class A2A(torch.autograd.Function):
         return out, None, None
 
 
-def read(path):
-    """The keys of `model.toml`, with defaults. Raises ValueError for a model that is not trained here."""
-    with open(path, "rb") as text:
-        model = {**DEFAULTS, **tomllib.load(text)}
-    model["interaction"] = "cross" if model["model"] == "dcn_v2" else model["interaction"]
-    for key, words in WORDS.items():
-        if model[key] not in words:
-            raise ValueError(f"{path}: {key} is {model[key]!r}: choose of {', '.join(words)}")
-    if not model.get("dense") or not model.get("bottom_mlp"):
-        raise ValueError(f"{path}: dense features and bottom_mlp are needed")
-    if model.get("optimizer", {}).get("name", "sgd") != "sgd":
-        raise ValueError(f"{path}: the optimizer has to be sgd")
-    widths = {columns for _, columns, _ in tables_of(model)} | {model["bottom_mlp"][-1]}
-    if model["interaction"] == "dot" and len(widths) > 1:
-        raise ValueError(f"{path}: the interaction dot needs vectors of one width, not of {sorted(widths)}")
-    if cut := [key for key in ("row_wise", "data_parallel", "grid") if model.get("parallel", {}).get(key)]:
-        raise ValueError(f"{path}: {cut[0]} is not trained here: give `placement` alone, with tables whole or cut by columns")
-    return model
-
-
-def tables_of(model):
-    """Rows, columns and lookups of each table."""
-    return [(t["rows"], t["columns"], t.get("lookups", 1)) for t in model["tables"] for _ in range(t.get("count", 1))]
-
-
-def parts_of(model):
-    """Shards of each rank by the model's `[parallel]`: tables in turn without a placement. Raises ValueError without `[parallel]`."""
-    if "parallel" not in model:
-        raise ValueError(f"{model.get('name', 'the model')}: the number of GPUs is missing: give `[parallel]` with gpus = 2")
-    parallel, tables = model["parallel"], tables_of(model)
-    lists = parallel.get("placement") or [[t for t in range(len(tables)) if t % parallel["gpus"] == g] for g in range(parallel["gpus"])]
-    return parts_of_lists(lists, tables)
-
-
-def parts_of_lists(lists, tables):
-    """Shards of each rank from the tables of each rank; columns of a table on several ranks are cut as evenly as multiples of four allow."""
-    owners = {t: [g for g, own in enumerate(lists) if t in own] for t in range(len(tables))}
-    parts = [[] for _ in lists]
-    for table, ranks in owners.items():
-        columns = tables[table][1]
-        grain = 4 if columns // 4 >= len(ranks) else 1
-        cuts = [at * (columns // grain) // len(ranks) * grain for at in range(len(ranks))] + [columns]
-        for rank, first, end in zip(ranks, cuts, cuts[1:]):
-            parts[rank].append(Shard(table, first, end - first))
-    return parts
-
-
 class Tables(nn.Module):
     """The shards of this rank, and the vectors of its samples from all ranks. `weights` has parameters by shard, which modules share."""
 
@@ -108,7 +49,7 @@ class Tables(nn.Module):
         # A rank without tables takes part in the backward exchange, too.
         self.nothing = None if self.own else nn.Parameter(torch.empty(0, device=device))
         self.widths = [sum(shard.columns for shard in part) for part in parts]
-        self.sent = [self.share * self.widths[rank]] * self.ranks
+        self.sent, self.received = [self.share * self.widths[rank]] * self.ranks, [self.share * width for width in self.widths]
         came = [shard for part in parts for shard in part]
         self.columns = [shard.columns for shard in came]
         self.back = sorted(range(len(came)), key=lambda at: came[at])
@@ -131,9 +72,11 @@ class Tables(nn.Module):
 
     def exchanged(self, sums):
         """Sends pooled rows to the ranks of their samples."""
-        received = [self.share * width for width in self.widths]
-        came = A2A.apply(sums.view(-1), received, self.sent)
-        parts = [part.view(self.share, -1) for part, width in zip(came.split(received), self.widths) if width]
+        return self.ordered(A2A.apply(sums.view(-1), self.received, self.sent))
+
+    def ordered(self, came):
+        """The vectors of this rank's samples, table after table, from those that came rank after rank."""
+        parts = [part.view(self.share, -1) for part, width in zip(came.split(self.received), self.widths) if width]
         x = torch.cat(parts, dim=1) if len(parts) > 1 else parts[0]
         if self.in_order:
             return x
@@ -171,7 +114,10 @@ class Dense(nn.Module):
         self.mse = model["loss"] == "mse"
 
     def forward(self, dense, vectors):
-        x = self.bottom(dense)
+        return self.rest(self.bottom(dense), vectors)
+
+    def rest(self, x, vectors):
+        """The output, from the result of the bottom MLP."""
         met = torch.cat([x, vectors], dim=1)
         if self.dot:
             each = met.view(x.shape[0], -1, self.width)
@@ -238,21 +184,3 @@ class Step:
         self.optimizer.zero_grad()
         loss.backward()
         self.optimizer.step()
-
-
-def wait(device):
-    """Waits for the GPU."""
-    if device == "cuda":
-        torch.cuda.synchronize()
-
-
-def timed(step, steps, device):
-    """Milliseconds per step of this rank, in a window of steps that all ranks begin together."""
-    wait(device)
-    dist.barrier()
-    wait(device)
-    start = time.perf_counter()
-    for _ in range(steps):
-        step()
-    wait(device)
-    return (time.perf_counter() - start) * 1e3 / steps
