@@ -1,5 +1,5 @@
-"""A described DLRM or DCN-v2 trained by the ranks of a job: tables on the GPUs given in `[parallel]`, vectors exchanged by all-to-all, MLPs in
-DistributedDataParallel.
+"""A described DLRM or DCN-v2 trained by the ranks of a job: tables on the GPUs given in `[parallel]`, vectors exchanged by all-to-all, the
+dense part in DistributedDataParallel.
 
     torchrun --nproc-per-node 2 python/workloads/hybrid.py OUT MODEL.toml...
 
