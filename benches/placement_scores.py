@@ -116,7 +116,7 @@ def joined(predicted, measured, model):
         if not same:
             sys.exit(f"{model}, {row['placement']}: no prediction: run --predict before the measurement")
         middle = statistics.median(row["ms"])
-        found.append({**same[0], **row, "measured_ms": middle, "noise": (max(row["ms"]) - min(row["ms"])) / middle})
+        found.append({**row, **same[0], "measured_ms": middle, "noise": (max(row["ms"]) - min(row["ms"])) / middle})
     return sorted(found, key=lambda row: row["measured_ms"])
 
 
@@ -185,5 +185,6 @@ def compare(asked, jobs, folder):
         print(f"{name}: mean regret {each['regret']:.1%}, Spearman {shown(each['spearman'])} of {shown(found['attainable_spearman'])}, ", end="")
         print(f"mean error {each['mean_error']:.1%}, without the model's bias {each['mean_error_without_bias']:.1%}")
     print("regret of " + ", ".join(f"{name} {regret:.1%}" for name, regret in found["regret_of"].items() if regret is not None))
-    measured |= {"rows": rows, "scores": models, "totals": found}
+    others = [row for row in measured["rows"] if row["model"] not in models]
+    measured |= {"rows": others + rows, "scores": models, "totals": found}
     asked.compare.write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
