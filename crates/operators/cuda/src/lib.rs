@@ -25,6 +25,7 @@ pub mod linear;
 pub mod loss;
 pub mod nccl;
 pub mod optimizer;
+pub mod peer;
 pub mod pointwise;
 pub mod product;
 pub mod rearrange;

@@ -70,7 +70,7 @@ __device__ __noinline__ void complain(Report* report, long long lookup) {
 template <int D, int ELEMENT, int POOL, int BYTES, int LANES, int PASSES, int BAGS, int UNROLL, bool SHIFTED>
 __device__ __forceinline__ void pool(const Table& table, const INDEX* __restrict__ indices,
     const OFFSET* __restrict__ offsets, const float* __restrict__ weights, RESULT* __restrict__ out, long long stride,
-    int bags, long long lookups, Report* report) {
+    int bags, int first_bag, int last_bag, long long lookups, Report* report) {
     using Code = Codec<ELEMENT>;
     constexpr int GROUPS = 32 / LANES;
     constexpr int VALUES = BYTES * 8 / Code::BITS;
@@ -94,9 +94,9 @@ __device__ __forceinline__ void pool(const Table& table, const INDEX* __restrict
     const int leader = group * LANES;
     const bool spare = LANES * GROUPS < 32 && group == GROUPS;
     const int warp = blockIdx.x * WARPS + threadIdx.x / 32;
-    if (warp * (GROUPS * BAGS) >= bags) return;
-    int bag = (warp * GROUPS + group) * BAGS;
-    int count = spare ? 0 : min(max(bags - bag, 0), BAGS);
+    if (warp * (GROUPS * BAGS) >= last_bag - first_bag) return;
+    int bag = first_bag + (warp * GROUPS + group) * BAGS;
+    int count = spare ? 0 : min(max(last_bag - bag, 0), BAGS);
     const OFFSET* mine = offsets + (long long)blockIdx.y * bags + bag;
 
     // Where the stream begins, and where each of its bags ends.
@@ -313,13 +313,14 @@ __device__ __forceinline__ void pool(const Table& table, const INDEX* __restrict
 
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS) bag_forward(const __grid_constant__ Tables tables,
     const INDEX* __restrict__ indices, const OFFSET* __restrict__ offsets, const float* __restrict__ weights,
-    RESULT* __restrict__ out, long long stride, int bags, long long lookups, Report* report) {
+    RESULT* __restrict__ out, long long stride, int bags, int first_bag, int last_bag, long long lookups,
+    Report* report) {
     const Table& table = tables.at[blockIdx.y];
     switch (table.kind) {
 #define CLASS(kind, D, ELEMENT, POOL, BYTES, LANES, PASSES, BAGS, UNROLL, SHIFTED)                                     \
     case kind:                                                                                                         \
         pool<D, ELEMENT, POOL, BYTES, LANES, PASSES, BAGS, UNROLL, SHIFTED>(                                           \
-            table, indices, offsets, weights, out, stride, bags, lookups, report);                                     \
+            table, indices, offsets, weights, out, stride, bags, first_bag, last_bag, lookups, report);                \
         break;
         CLASSES
     }

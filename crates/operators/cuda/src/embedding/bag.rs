@@ -1,6 +1,7 @@
 //! The forward pass of bags over many tables in one launch.
 
 use std::marker::PhantomData;
+use std::ops::Range;
 
 use bytemuck::{Pod, Zeroable};
 use steptime_ops::embedding::{Bounds, EmbeddingError, Pooling, Report};
@@ -70,6 +71,48 @@ impl<D: Float> Forward<D> {
     ) -> Result<(), Error> {
         let sizes = Sizes::from_lookups(lookups, self.sizes.stride);
         self.check_shape(tables, &sizes, lookups.offsets().len(), out)?;
+        let address = out.address();
+        self.launch(stream, tables, lookups, 0..sizes.bags, (out, address))
+    }
+
+    /// As [`Forward::run`], for some of the bags: the first of them is stored in the first row of `out`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Forward::run`]; bags that do not exist, or without pooling.
+    pub fn run_bags(
+        &self,
+        stream: &Stream,
+        tables: &Tables<'_>,
+        lookups: &Lookups<'_>,
+        bags: Range<usize>,
+        out: &mut SliceMut<'_, D>,
+    ) -> Result<(), Error> {
+        let sizes = Sizes::from_lookups(lookups, self.sizes.stride);
+        let apart = tables.pooling(0) == Pooling::None;
+        if apart || bags.start > bags.end || bags.end > sizes.bags {
+            let what = format!("a forward pass over bags {bags:?} of {}", sizes.bags);
+            return Err(Error::Unsupported { what, remedy: "choose pooled bags of the batch" });
+        }
+        if bags.is_empty() {
+            return Ok(());
+        }
+        self.check_rows(tables, &sizes, lookups.offsets().len(), out, bags.len())?;
+        let before = (bags.start * self.sizes.stride * size_of::<D>()) as u64;
+        let address = out.address().wrapping_sub(before);
+        self.launch(stream, tables, lookups, bags, (out, address))
+    }
+
+    /// Launches the pass for some bags; row 0 of the output is at `address`, and the rows of the bags are in `out`.
+    fn launch(
+        &self,
+        stream: &Stream,
+        tables: &Tables<'_>,
+        lookups: &Lookups<'_>,
+        bags: Range<usize>,
+        (out, address): (&mut SliceMut<'_, D>, u64),
+    ) -> Result<(), Error> {
+        let sizes = Sizes::from_lookups(lookups, self.sizes.stride);
         let entries: Vec<Entry> = tables
             .iter()
             .enumerate()
@@ -87,15 +130,23 @@ impl<D: Float> Forward<D> {
             .value(lookups.indices().address())
             .value(lookups.offsets().address())
             .value(lookups.weights().map_or(0, |weights| weights.address()))
-            .slice_mut(out)
+            .value(address)
+            .writes(out.as_ref())
             .value(self.sizes.stride as u64)
             .value(sizes.bags as i32)
+            .value(bags.start as i32)
+            .value(bags.end as i32)
             .value(sizes.lookups as i64)
             .slice(self.faults.found());
         let args = tables.iter().fold(lookups.read_by(args), |args, table| args.reads(table.bytes()));
         // SAFETY: the arguments are those of `bag_forward`; sizes were checked; the kernel reads indices only between
         // offsets that rise within their number, and rows only where there are some. All memory is named.
-        unsafe { self.kernel.launch(stream, self.launch.grid, args) }
+        let mut grid = self.launch.grid;
+        if bags.len() < sizes.bags {
+            let part = u64::from(grid.blocks[0]) * bags.len() as u64;
+            grid.blocks[0] = part.div_ceil(sizes.bags as u64) as u32;
+        }
+        unsafe { self.kernel.launch(stream, grid, args) }
     }
 
     /// Checks that the operands are as compiled for; the number of lookups may differ.
@@ -105,6 +156,20 @@ impl<D: Float> Forward<D> {
         sizes: &Sizes,
         offsets: usize,
         out: &SliceMut<'_, D>,
+    ) -> Result<(), Error> {
+        let apart = tables.pooling(0) == Pooling::None;
+        let rows = if apart { sizes.lookups } else { sizes.bags };
+        self.check_rows(tables, sizes, offsets, out, rows)
+    }
+
+    /// The same for an output of some rows.
+    fn check_rows(
+        &self,
+        tables: &Tables<'_>,
+        sizes: &Sizes,
+        offsets: usize,
+        out: &SliceMut<'_, D>,
+        rows: usize,
     ) -> Result<(), Error> {
         let compiled = Sizes { lookups: sizes.lookups, ..self.sizes };
         let kinds = &self.launch.kinds;
@@ -135,8 +200,7 @@ impl<D: Float> Forward<D> {
             return Err(EmbeddingError::OffsetCount { found, tables, bags, needed }.into());
         }
         let apart = tables.pooling(0) == Pooling::None;
-        let (rows, columns) =
-            if apart { (sizes.lookups, tables.table(0).dim()) } else { (sizes.bags, tables.columns()) };
+        let columns = if apart { tables.table(0).dim() } else { tables.columns() };
         let needed = super::span(rows, columns, sizes.stride);
         if out.len() < needed || sizes.stride < columns {
             let (found, stride) = (out.len(), sizes.stride);

@@ -143,6 +143,16 @@ impl Device {
         self.0.l2_bytes
     }
 
+    /// The driver's handle.
+    pub(crate) fn raw(&self) -> sys::CUdevice {
+        self.0.device
+    }
+
+    /// Its primary context.
+    pub(crate) fn context(&self) -> sys::CUcontext {
+        self.0.context
+    }
+
     /// Cache of its compiled kernels.
     pub(super) fn cubins(&self) -> &CubinCache {
         &self.0.cache

@@ -66,6 +66,9 @@ pub enum Error {
         /// The library's reason.
         why: String,
     },
+    /// The ranks of a group no longer exchange.
+    #[error("exchanging between GPUs: the group was aborted")]
+    Aborted,
     /// cuBLASLt refused a call.
     #[error("{what}: {source}")]
     Blas {

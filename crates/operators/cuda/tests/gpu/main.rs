@@ -13,6 +13,7 @@ mod interaction;
 mod linear;
 mod loss;
 mod nccl;
+mod peer;
 mod pointwise;
 mod product;
 mod rearrange;
