@@ -10,6 +10,7 @@ use steptime_step::{OpId, StepIr, TensorId};
 use crate::arg::Arg;
 use crate::binder::{Binder, Built, Use, Widened};
 use crate::described::DescribedStep;
+use crate::direct_exchanges::direct_exchanges;
 use crate::early_exchanges::{early_exchanges, spans};
 use crate::error::Error;
 use crate::inputs::{InputPart, Inputs, Joined, PartKind};
@@ -130,7 +131,13 @@ impl<'d> Compiler<'d> {
             let instructions = std::mem::take(&mut compiler.instructions);
             compiler.instructions = cross_entropy::joined(instructions, &mut compiler.places);
         }
-        compiler.instructions = fuse::linear_layers(std::mem::take(&mut compiler.instructions), target);
+        if target == Target::Cuda && described.direct {
+            let instructions = std::mem::take(&mut compiler.instructions);
+            compiler.instructions = direct_exchanges(instructions, &compiler.places);
+        }
+        let separate = target == Target::Cuda && described.ranks() > 1;
+        let instructions = std::mem::take(&mut compiler.instructions);
+        compiler.instructions = fuse::linear_layers(instructions, target, separate);
         Ok(compiler)
     }
 

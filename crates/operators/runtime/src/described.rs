@@ -26,6 +26,8 @@ pub struct DescribedStep {
     ranks: usize,
     /// Parameters of which the rank has only a part, by name.
     shards: FxHashMap<String, NamedShard>,
+    /// Whether exchanges read and write matrices at their places.
+    pub(crate) direct: bool,
 }
 
 /// Inputs of the lookups in a table, by their names.
@@ -106,6 +108,7 @@ impl DescribedStep {
             lookups: FxHashMap::default(),
             ranks: named.ranks.max(1) as usize,
             shards: named.shards.iter().map(|shard| (shard.name.clone(), shard.clone())).collect(),
+            direct: false,
         };
         described.lookups = described.find_lookups(&uses);
         Ok(described)
@@ -116,7 +119,17 @@ impl DescribedStep {
     pub(crate) fn of_step(step: StepIr, names: FxHashMap<TensorId, (String, Role)>) -> DescribedStep {
         let (before, graph) = (step.clone(), StepGraph::empty());
         let (lookups, shards) = (FxHashMap::default(), FxHashMap::default());
-        DescribedStep { step, before, graph, ops: OpSet::standard(), names, lookups, ranks: 1, shards }
+        DescribedStep {
+            step,
+            before,
+            graph,
+            ops: OpSet::standard(),
+            names,
+            lookups,
+            ranks: 1,
+            shards,
+            direct: false,
+        }
     }
 
     /// Known ops, for rules.
@@ -135,6 +148,13 @@ impl DescribedStep {
     #[must_use]
     pub fn ranks(&self) -> usize {
         self.ranks
+    }
+
+    /// Lets the exchanges of a GPU's program read and write matrices at their places, for ranks that exchange by [`Link::Peers`].
+    ///
+    /// [`Link::Peers`]: crate::Link::Peers
+    pub fn direct_exchanges(&mut self) {
+        self.direct = true;
     }
 
     /// The part that the rank has of a parameter, or of one of its optimizer states; `None` where it has all of it.

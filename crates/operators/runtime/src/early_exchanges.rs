@@ -5,6 +5,7 @@
 use steptime_step::TensorId;
 
 use crate::binder::Use;
+use crate::bytes::Bytes;
 use crate::places::MemoryId;
 use crate::program::Instruction;
 use crate::slices::Access;
@@ -23,28 +24,29 @@ pub(crate) fn early_exchanges(instructions: Vec<Instruction>, loss: Option<Tenso
     }
     let is_loss = |one: &Use| Some(one.tensor) == loss && one.access != Access::Read;
     let forward = instructions.iter().position(|own| own.uses.iter().any(is_loss));
-    let order = ordered(&sends, forward, |one, other| conflict(&instructions[one], &instructions[other]));
+    let bytes: Vec<Vec<Bytes>> = instructions.iter().map(Bytes::of_memories).collect();
+    let order = ordered(&sends, forward, |one, other| conflict(&bytes[one], &bytes[other]));
     let mut rest: Vec<Option<Instruction>> = instructions.into_iter().map(Some).collect();
     order.into_iter().filter_map(|at| rest[at].take()).collect()
 }
 
 /// For each exchange with other ranks: its memory, and the first instruction that waits for it.
 pub(crate) fn spans(instructions: &[Instruction]) -> Vec<(Vec<MemoryId>, usize)> {
+    let bytes: Vec<Vec<Bytes>> = instructions.iter().map(Bytes::of_memories).collect();
     let is_exchange = |at: &usize| EXCHANGES.contains(&&*instructions[*at].name);
     let all = (0..instructions.len()).filter(is_exchange).map(|at| {
-        let own = &instructions[at];
-        let end = (at + 1..instructions.len()).find(|&next| conflict(own, &instructions[next]));
-        (own.slots.iter().map(|(memory, _)| *memory).collect(), end.unwrap_or(instructions.len()))
+        let end = (at + 1..instructions.len()).find(|&next| conflict(&bytes[at], &bytes[next]));
+        (
+            instructions[at].slots.iter().map(|(memory, _)| *memory).collect(),
+            end.unwrap_or(instructions.len()),
+        )
     });
     all.collect()
 }
 
-/// Whether two instructions use the same memory, one of them writing.
-fn conflict(one: &Instruction, other: &Instruction) -> bool {
-    one.slots.iter().any(|(memory, access)| {
-        let mut others = other.slots.iter();
-        others.any(|(own, use_)| own == memory && (*access != Access::Read || *use_ != Access::Read))
-    })
+/// Whether two instructions use the same bytes, one of them writing.
+fn conflict(one: &[Bytes], other: &[Bytes]) -> bool {
+    one.iter().any(|own| other.iter().any(|bytes| own.conflicts(bytes)))
 }
 
 /// The order of instructions of which some send; `forward` is the last one of the forward pass, and `conflict` has those that keep their order.

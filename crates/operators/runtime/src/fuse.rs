@@ -18,17 +18,22 @@ use crate::target::Target;
 /// Name of the joined instruction.
 const NAME: &str = "steptime::linear_backward";
 
-/// Joins the gradients of linear layers.
-pub(crate) fn linear_layers(instructions: Vec<Instruction>, target: Target) -> Vec<Instruction> {
+/// Joins the gradients of linear layers; with `separate` those of weights remain instructions of their own, which run beside exchanges.
+pub(crate) fn linear_layers(
+    instructions: Vec<Instruction>,
+    target: Target,
+    separate: bool,
+) -> Vec<Instruction> {
     let mut all: Vec<Instruction> = Vec::with_capacity(instructions.len());
     let mut rest: Vec<Option<Instruction>> = instructions.into_iter().map(Some).collect();
     for at in 0..rest.len() {
         let found =
             Layer::find(&rest, at).filter(|layer| target == Target::Cpu || layer.multiplies_by_rows());
+        let found = found.filter(|layer| !separate || layer.y.is_some());
         let taken = found.as_ref().map_or(1, |layer| layer.count);
         let parts: Vec<Instruction> = rest[at..at + taken].iter_mut().filter_map(Option::take).collect();
         match found {
-            Some(layer) => all.push(layer.joined(parts, target)),
+            Some(layer) => all.extend(layer.joined(parts, target, separate)),
             None => all.extend(parts),
         }
     }
@@ -47,6 +52,8 @@ struct Layer {
     dz: Piece,
     /// Input of the layer, and gradient of the weight.
     weight: Option<[Piece; 2]>,
+    /// The position of the instruction that computes the gradient of the weight.
+    weight_at: usize,
     /// Weight, and gradient of the input.
     input: Option<[Piece; 2]>,
     bias: Option<Piece>,
@@ -91,6 +98,7 @@ impl Layer {
             y,
             dz: dz.clone(),
             weight: None,
+            weight_at: 0,
             input: None,
             bias: None,
         };
@@ -121,6 +129,7 @@ impl Layer {
                 if is_dz(left, transposed(straight).as_ref()) && self.weight.is_none() =>
             {
                 self.weight = Some([right.clone(), to.clone()]);
+                self.weight_at = self.count;
                 true
             }
             ("aten::sum", [from, to]) if is_dz(from, Some(straight)) && self.bias.is_none() => {
@@ -170,8 +179,12 @@ impl Layer {
             && [Some(&self.dy), self.y.as_ref(), Some(&self.dz), dw, dx].into_iter().flatten().all(by_rows)
     }
 
-    /// One instruction in place of several.
-    fn joined(self, parts: Vec<Instruction>, target: Target) -> Instruction {
+    /// One instruction in place of several, and the one of the weight's gradient if that remains `separate`.
+    fn joined(mut self, mut parts: Vec<Instruction>, target: Target, separate: bool) -> Vec<Instruction> {
+        let of_weight = separate.then(|| parts.remove(self.weight_at));
+        if separate {
+            self.weight = None;
+        }
         let mut bindings = Bindings::default();
         let mut bound = |piece: Piece| bindings.add(&piece);
         let (dy, y) = (bound(self.dy), self.y.map(&mut bound));
@@ -204,6 +217,7 @@ impl Layer {
         let (op, place) = first.map_or_else(Default::default, |first| (first.op, first.place));
         let (at, order) = (Vec::new(), Vec::new());
         let Bindings { slots, uses } = bindings;
-        Instruction { op, name: NAME.to_owned(), place, slots, uses, at, order, kernel }
+        let joined = Instruction { op, name: NAME.to_owned(), place, slots, uses, at, order, kernel };
+        [joined].into_iter().chain(of_weight).collect()
     }
 }

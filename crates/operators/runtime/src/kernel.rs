@@ -32,13 +32,6 @@ impl Kernel {
         Kernel::Gpu(prepared(prepare))
     }
 
-    /// An exchange with other ranks on a GPU: it needs no preparation.
-    pub(crate) fn exchange(
-        launch: impl FnMut(&mut Gpu<'_, '_>) -> Result<(), Failure> + Send + 'static,
-    ) -> Kernel {
-        Kernel::Gpu(Box::new(Exchange(launch)))
-    }
-
     /// Whether it is an exchange on a GPU.
     pub(crate) fn is_exchange(&self) -> bool {
         matches!(self, Kernel::Gpu(work) if work.is_exchange())
@@ -50,23 +43,6 @@ impl Kernel {
             Kernel::Rows(update) => update.run(run),
             Kernel::Gpu(_) => Err("it is compiled for a GPU".into()),
         }
-    }
-}
-
-/// An exchange on a GPU.
-struct Exchange<L>(L);
-
-impl<L: FnMut(&mut Gpu<'_, '_>) -> Result<(), Failure> + Send> GpuWork for Exchange<L> {
-    fn prepare(&mut self, _: &mut Gpu<'_, '_>) -> Result<(), Failure> {
-        Ok(())
-    }
-
-    fn launch(&mut self, gpu: &mut Gpu<'_, '_>) -> Result<(), Failure> {
-        (self.0)(gpu)
-    }
-
-    fn is_exchange(&self) -> bool {
-        true
     }
 }
 

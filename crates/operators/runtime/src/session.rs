@@ -4,12 +4,12 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use steptime_cuda::cache::{Access, Statistics};
-use steptime_cuda::nccl::Communicator;
 use steptime_ops::Cpu;
 use steptime_ops::embedding::HugeBuffer;
 
 use crate::error::Error;
 use crate::gpu_engine::{GpuEngine, GpuOptions};
+use crate::gpu_group::GpuGroup;
 use crate::group::Rank;
 use crate::initial;
 use crate::inputs::{InputPart, PartKind};
@@ -96,12 +96,24 @@ impl Session {
     /// Where the GPU's memory is not sufficient, a library is missing, or the program is compiled for another device.
     pub fn on_gpu(program: Program, gpu: GpuOptions, cpu: &Cpu, seed: u64) -> Result<Session, Error> {
         check_target(&program, Target::Cuda)?;
-        check_ranks(&program, gpu.group.as_ref().map_or(1, Communicator::ranks))?;
+        check_ranks(&program, gpu.group.as_ref().map_or(1, GpuGroup::ranks))?;
         let engine = Engine::Gpu(Box::new(GpuEngine::new(&program, gpu)?));
         let mut session = Session::with_engine(program, engine);
         session.fill_on_gpu(cpu, seed)?;
         session.prepare()?;
         Ok(session)
+    }
+
+    /// Ends the use of a rank's session, after the last step of all ranks. Without it the memory of a rank on a GPU is not freed, as other GPUs may
+    /// write it.
+    ///
+    /// # Errors
+    /// Where another rank failed.
+    pub fn leave_group(&mut self) -> Result<(), Error> {
+        match &mut self.engine {
+            Engine::Gpu(engine) => engine.leave(),
+            Engine::Cpu(..) => Ok(()),
+        }
     }
 
     fn with_engine(program: Program, engine: Engine) -> Session {

@@ -13,7 +13,7 @@ use crate::error::Failure;
 #[derive(Debug)]
 pub(crate) struct GpuLayer {
     slope: GpuSlope,
-    weight: Gradient,
+    weight: Option<Gradient>,
     input: Option<Gradient>,
 }
 
@@ -52,11 +52,11 @@ impl GpuLayer {
         let sloped = dz.unwrap_or(dy);
         let turned = Arg { layout: sloped.layout.transpose(0, 1).ok()?, ..sloped.clone() };
         let slope = GpuSlope::new(dy, y.zip(dz).map(|(y, dz)| [y.clone(), dz.clone()]), bias);
-        let weight = Gradient::new(&turned, weight?)?;
-        let input = match input {
-            Some(args) => Some(Gradient::new(sloped, args)?),
-            None => None,
+        let gradient = |of: &Arg, args: Option<&[Arg; 2]>| match args {
+            Some(args) => Gradient::new(of, args).map(Some),
+            None => Some(None),
         };
+        let (weight, input) = (gradient(&turned, weight)?, gradient(sloped, input)?);
         slope.fits().then_some(GpuLayer { slope, weight, input })
     }
 }
@@ -64,15 +64,12 @@ impl GpuLayer {
 impl GpuWork for GpuLayer {
     fn prepare(&mut self, gpu: &mut Gpu<'_, '_>) -> Result<(), Failure> {
         self.slope.compile(gpu)?;
-        [Some(&mut self.weight), self.input.as_mut()]
-            .into_iter()
-            .flatten()
-            .try_for_each(|one| one.prepare(gpu))
+        [self.weight.as_mut(), self.input.as_mut()].into_iter().flatten().try_for_each(|one| one.prepare(gpu))
     }
 
     fn launch(&mut self, gpu: &mut Gpu<'_, '_>) -> Result<(), Failure> {
         let sloped = self.slope.run(gpu)?;
-        for one in [Some(&mut self.weight), self.input.as_mut()].into_iter().flatten() {
+        for one in [self.weight.as_mut(), self.input.as_mut()].into_iter().flatten() {
             let Some(gemm) = &mut one.gemm else { continue };
             let [factor, to] = &one.args;
             let (factor, to) = (factor.device(&gpu.memory)?, to.device_mut(&mut gpu.memory)?);

@@ -1,8 +1,10 @@
 //! Work of instructions on a GPU, and its memory.
 
 mod bags;
+mod copies;
 mod cross_entropy;
 mod element_function;
+mod exchange;
 mod layer;
 mod operand;
 mod pointwise;
@@ -16,8 +18,10 @@ mod slope;
 mod work;
 
 pub(crate) use bags::{BagArgs, GpuBags};
+pub(crate) use copies::copies;
 pub(crate) use cross_entropy::{CrossEntropyArgs, cross_entropy, cross_entropy_backward};
 pub(crate) use element_function::ElementFunction;
+pub(crate) use exchange::{GpuAllReduce, GpuAllToAll, Parts, exchanged_bags};
 pub(crate) use layer::GpuLayer;
 pub(crate) use operand::RowsOf;
 pub(crate) use pointwise::{GpuPointwise, SameFunction, element_type};

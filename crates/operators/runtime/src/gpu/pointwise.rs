@@ -1,7 +1,7 @@
 //! Functions of elements on a GPU: one, or a chain of them as one kernel.
 
 use steptime_aten::Dtype;
-use steptime_cuda::pointwise::{Chain, Input, Pointwise, Type};
+use steptime_cuda::pointwise::{Chain, Function, Input, Pointwise, Type};
 
 use super::element_function::ElementFunction;
 use super::work::{Gpu, GpuWork};
@@ -112,5 +112,13 @@ impl GpuWork for SameFunction {
 
     fn function(&self) -> Option<&ElementFunction> {
         Some(&self.function)
+    }
+
+    fn copies(&self) -> Option<Vec<(Arg, Arg)>> {
+        let ElementFunction { function: Function::Convert, inputs, outputs } = &self.function else {
+            return None;
+        };
+        let (&[ref from], &[ref to]) = (&inputs[..], &outputs[..]) else { return None };
+        (from.dtype == to.dtype).then(|| vec![(from.clone(), to.clone())])
     }
 }

@@ -5,6 +5,7 @@ use std::mem;
 use smallvec::SmallVec;
 use steptime_cuda::{Slice, SliceMut};
 
+use crate::arg::{Arg, SharedMemory};
 use crate::slices::{Access, SlotPlace};
 
 /// A part of a region.
@@ -37,6 +38,16 @@ impl<'a> GpuSlices<'a> {
             };
         }
         GpuSlices { all }
+    }
+
+    /// Address of an operand's first element.
+    pub(crate) fn address(&self, arg: &Arg) -> Result<u64, SharedMemory> {
+        let base = match self.all.get(arg.slot) {
+            Some(Part::Read(bytes)) => bytes.address(),
+            Some(Part::Write(bytes)) => bytes.address(),
+            Some(Part::Taken) | None => return Err(SharedMemory),
+        };
+        Ok(base + arg.layout.offset() as u64 * arg.dtype.size())
     }
 
     /// The bytes of a slot that is only read.

@@ -1,15 +1,16 @@
 //! Work of an instruction on a GPU.
 
 use steptime_cuda::gemm::{Blas, Math};
-use steptime_cuda::nccl::Communicator;
 use steptime_cuda::{Error, Slice, Stream};
 use steptime_ops::embedding::Pooling;
 
 use super::element_function::ElementFunction;
+use super::exchange::GpuAllToAll;
 use super::row_caches::{RowCaches, StateAccess};
 use super::slices::GpuSlices;
 use crate::arg::Arg;
 use crate::error::Failure;
+use crate::gpu_group::GpuGroup;
 use crate::numbers::Numbers;
 
 /// Resources of an instruction on a GPU.
@@ -26,7 +27,7 @@ pub(crate) struct Gpu<'r, 'm> {
     pub(crate) device_numbers: Slice<'r, f32>,
     pub(crate) numbers: &'r Numbers,
     /// The rank of its job, where it is one of several.
-    pub(crate) group: Option<&'r Communicator>,
+    pub(crate) group: Option<&'r GpuGroup>,
     /// The parts of a capture; `None` outside of one.
     pub(crate) parts: Option<&'r mut dyn PartSink>,
 }
@@ -68,6 +69,16 @@ pub(crate) trait GpuWork: Send {
 
     /// The function of elements that it computes, where it is one.
     fn function(&self) -> Option<&ElementFunction> {
+        None
+    }
+
+    /// The copies that it makes, where it does nothing else.
+    fn copies(&self) -> Option<Vec<(Arg, Arg)>> {
+        None
+    }
+
+    /// The exchange of parts between all ranks that it is.
+    fn all_to_all(&self) -> Option<&GpuAllToAll> {
         None
     }
 

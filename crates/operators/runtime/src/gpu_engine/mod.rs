@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use steptime_cuda::cache::{Access, Statistics};
 use steptime_cuda::gemm::{Blas, Math};
-use steptime_cuda::nccl::Communicator;
 use steptime_cuda::optimizer::PITCH;
 use steptime_cuda::{Buffer, Device, Event, Graph, Parts, Readback, SliceMut, Staging, Stream};
 
@@ -23,6 +22,7 @@ use self::schedule::Action;
 use crate::bytes::Bytes;
 use crate::error::{Error, Failure};
 use crate::gpu::{Gpu, GpuSlices, GpuWork, PartSink, RowCaches, StateMemory};
+use crate::gpu_group::{GpuGroup, Link};
 use crate::kernel::Kernel;
 use crate::losses::mean;
 use crate::numbers::Numbers;
@@ -44,7 +44,7 @@ pub struct GpuOptions {
     /// Whether steps after the first are replayed as one CUDA graph.
     pub graph: bool,
     /// The rank of its job, where it is one of several.
-    pub group: Option<Communicator>,
+    pub group: Option<GpuGroup>,
 }
 
 /// Memory and streams of a program.
@@ -70,6 +70,8 @@ pub(crate) struct GpuEngine {
     events: [Event; 2],
     /// Whether a step ran, so that all later ones are equal.
     warm: bool,
+    /// Whether other GPUs may still write the memory.
+    shared: bool,
 }
 
 impl GpuEngine {
@@ -89,6 +91,7 @@ impl GpuEngine {
         Ok(GpuEngine {
             replays: Vec::new(),
             beside: options.group.as_ref().map(|_| Beside::new(device, program)).transpose()?,
+            shared: options.group.as_ref().is_some_and(|group| matches!(group.link, Link::Peers(_))),
             blas: Blas::open(device)?,
             regions,
             caches,
@@ -346,6 +349,16 @@ impl GpuEngine {
         Ok(())
     }
 
+    /// Waits until all ranks have ended their steps: no other GPU uses the memory any more.
+    pub(crate) fn leave(&mut self) -> Result<(), Error> {
+        self.stream.synchronize()?;
+        if let Some(group) = &self.options.group {
+            group.rank.gather((), None)?;
+        }
+        self.shared = false;
+        Ok(())
+    }
+
     fn with(
         &mut self,
         program: &mut Program,
@@ -433,6 +446,14 @@ impl Drop for GpuEngine {
     fn drop(&mut self) {
         // Replays are not known to the memory that they use. After a failed kernel there is nothing to wait for.
         let _ = self.stream.synchronize();
+        if self.shared {
+            // A rank failed, and others may write this memory meanwhile: it is not freed.
+            for region in &mut self.regions {
+                if let Ok(none) = Buffer::uninit(&self.options.device, 0) {
+                    std::mem::forget(std::mem::replace(region, none));
+                }
+            }
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use super::joined_indices::are_joined;
 use crate::arg::Arg;
 use crate::binder::{Binder, Built, Refusal};
 use crate::error::Failure;
-use crate::gpu::Gpu;
+use crate::gpu::{self, Gpu};
 use crate::kernel::Kernel;
 use crate::row::{Row, runs};
 use crate::slices::Access;
@@ -54,11 +54,20 @@ fn cat(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
         return Err("it concatenates floats, or integers".to_owned());
     }
     if b.target == Target::Cuda {
-        return Ok(Built::Kernel(match dtype {
+        let mut start = 0;
+        let copy = |part: &Arg| {
+            let end = start + part.shape().get(dim).ok_or("its parts have other dimensions")?;
+            let layout = output.layout.slice(dim, start..end, 1).map_err(|source| source.to_string())?;
+            start = end;
+            Ok::<_, Refusal>((part.clone(), Arg { layout, pad: 0, ..output.clone() }))
+        };
+        let copies = parts.iter().map(copy).collect::<Result<Vec<_>, _>>()?;
+        let kernel = match dtype {
             Dtype::I64 => on_gpu::<u64>(parts, dim, output),
             Dtype::Bf16 => on_gpu::<u16>(parts, dim, output),
             _ => on_gpu::<u32>(parts, dim, output),
-        }));
+        };
+        return Ok(Built::Kernel(gpu::copies(kernel, copies)));
     }
     Ok(Built::Kernel(Kernel::new(move |run| {
         if dtype == Dtype::I64 {
@@ -99,7 +108,8 @@ fn rest(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
         }
         start += columns;
     }
-    Ok(Built::Kernel(Kernel::on_gpu(move |gpu| {
+    let pairs = copies.clone();
+    let kernel = Kernel::on_gpu(move |gpu| {
         let all = ColumnCopies::new(gpu.stream.device(), copies)?;
         Ok(Box::new(move |gpu| {
             let mut whole = output.device_mut::<u8>(&mut gpu.memory)?;
@@ -107,7 +117,8 @@ fn rest(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
             all.halves.run(gpu, &mut whole)?;
             all.casts.iter().try_for_each(|cast| cast.run(gpu, &mut whole))
         }))
-    })))
+    });
+    Ok(Built::Kernel(gpu::copies(kernel, pairs)))
 }
 
 /// Copies of matrices to columns of another one, by the types of both.

@@ -3,15 +3,13 @@
 //! The gradient of a rank's loss begins at one over the number of ranks, so that sums over ranks are gradients of the mean over the whole batch.
 //! Gradients are therefore added, and copied to their buckets as they are.
 
-use half::bf16;
 use steptime_aten::Dtype;
-use steptime_cuda::Float;
-use steptime_cuda::nccl::Reduction;
 
 use super::copy;
 use crate::arg::Arg;
 use crate::binder::{Binder, Built, Refusal, in_order, of_type};
 use crate::error::{Error, Failure};
+use crate::gpu::{GpuAllReduce, GpuAllToAll};
 use crate::group::Rank;
 use crate::kernel::Kernel;
 use crate::row::{Row, missing, runs};
@@ -38,11 +36,7 @@ fn all_reduce(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
     in_order(&values)?;
     of_type(&values, Dtype::F32)?;
     if b.target == Target::Cuda {
-        return Ok(Built::Kernel(Kernel::exchange(move |gpu| {
-            let group = gpu.group.ok_or_else(no_group)?;
-            let mut values = values.device_row_mut::<f32>(&mut gpu.memory)?;
-            Ok(group.all_reduce(gpu.stream, &mut values, Reduction::Sum)?)
-        })));
+        return Ok(Built::Kernel(Kernel::Gpu(Box::new(GpuAllReduce::new(values)))));
     }
     Ok(Built::Kernel(Kernel::new(move |run| {
         let group = group(run)?;
@@ -82,22 +76,10 @@ fn all_to_all(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
         }
     }
     if b.target == Target::Cuda {
-        return Ok(Built::Kernel(match dtype {
-            Dtype::Bf16 => exchanged_on_gpu::<bf16>((from, sent), (to, received)),
-            _ => exchanged_on_gpu::<f32>((from, sent), (to, received)),
-        }));
+        let exchange = GpuAllToAll::from_flat((from, sent), (to, received))?;
+        return Ok(Built::Kernel(Kernel::Gpu(Box::new(exchange))));
     }
     Ok(Built::Kernel(Kernel::new(move |run| exchanged(run, (&from, &sent), (&to, &received)))))
-}
-
-/// The exchange on a GPU.
-fn exchanged_on_gpu<T: Float>((from, sent): (Arg, Vec<usize>), (to, received): (Arg, Vec<usize>)) -> Kernel {
-    Kernel::exchange(move |gpu| {
-        let group = gpu.group.ok_or_else(no_group)?;
-        let source = from.device_row::<T>(&gpu.memory)?;
-        let mut target = to.device_row_mut::<T>(&mut gpu.memory)?;
-        Ok(group.all_to_all(gpu.stream, (source, &sent), (&mut target, &received))?)
-    })
 }
 
 /// The exchange on a CPU.

@@ -4,6 +4,7 @@ mod accumulation;
 mod common;
 mod determinism;
 mod gpu;
+mod gpu_ranks;
 mod gradients;
 mod losses;
 mod measure;

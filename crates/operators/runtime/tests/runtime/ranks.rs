@@ -13,10 +13,10 @@ use crate::common::{DENSE, bits, floats};
 /// Largest difference, relative to the largest element of a tensor.
 const NEAR: f64 = 1e-6;
 /// Number of steps.
-const STEPS: usize = 10;
+pub const STEPS: usize = 10;
 
 /// A model of four tables, one of them with bags.
-fn model(interaction: &str, optimizer: &str, pooling: &str) -> Model {
+pub fn model(interaction: &str, optimizer: &str, pooling: &str) -> Model {
     let text = format!(
         "model = 'dlrm'\nbatch = 24\ndense = {DENSE}\nbottom_mlp = [16, 8]\ntop_mlp = [12, 1]\npooling = '{pooling}'
         interaction = '{interaction}'\nloss = 'bce_with_logits'\noptimizer = {{ name = '{optimizer}' }}
@@ -27,13 +27,13 @@ fn model(interaction: &str, optimizer: &str, pooling: &str) -> Model {
 }
 
 /// Losses of all steps, and tensors by name with their part of the whole.
-struct Trained {
-    losses: Vec<f32>,
-    tensors: Vec<(NamedShape, Vec<f32>)>,
+pub struct Trained {
+    pub losses: Vec<f32>,
+    pub tensors: Vec<(NamedShape, Vec<f32>)>,
 }
 
 /// Feeds the samples of a rank: its own ones, and the lookups of all samples in the tables that it has.
-fn feed(session: &mut Session, model: &Model, [rank, ranks]: [usize; 2], step: usize) {
+pub fn feed(session: &mut Session, model: &Model, [rank, ranks]: [usize; 2], step: usize) {
     let (batch, share) = (model.batch() as usize, model.batch() as usize / ranks);
     let inputs: Vec<String> = session.program().inputs().map(str::to_owned).collect();
     for name in inputs {
@@ -68,7 +68,12 @@ fn trained(model: &Model, rules: &[&dyn Rule], group: Rank) -> Result<Trained, E
     let ops = described.ops().clone();
     apply(&mut described.step, rules, &Facts::new(&ops, Some(model.batch()))).expect("the rules apply");
     let place = [group.rank(), group.ranks()];
-    let mut session = Session::in_group(Program::new(&described)?, Cpu::new(1).expect("a thread"), 3, group)?;
+    let session = Session::in_group(Program::new(&described)?, Cpu::new(1).expect("a thread"), 3, group)?;
+    steps(session, model, place)
+}
+
+/// Runs the steps of a rank.
+pub fn steps(mut session: Session, model: &Model, place: [usize; 2]) -> Result<Trained, Error> {
     let mut losses = Vec::new();
     for step in 0..STEPS {
         feed(&mut session, model, place, step);
@@ -79,6 +84,7 @@ fn trained(model: &Model, rules: &[&dyn Rule], group: Rank) -> Result<Trained, E
         (tensor, values)
     });
     let tensors = tensors.collect();
+    session.leave_group()?;
     Ok(Trained { losses, tensors })
 }
 
@@ -100,7 +106,7 @@ fn difference(own: &[f32], wanted: &[f32]) -> f64 {
 }
 
 /// Compares a job with one device.
-fn compare(alone: &Trained, ranks: &[Trained], what: &str) {
+pub fn compare(alone: &Trained, ranks: &[Trained], what: &str) {
     for step in 0..STEPS {
         let mean = ranks.iter().map(|rank| f64::from(rank.losses[step])).sum::<f64>() / ranks.len() as f64;
         let wanted = f64::from(alone.losses[step]);
@@ -128,7 +134,7 @@ fn compare(alone: &Trained, ranks: &[Trained], what: &str) {
 }
 
 /// Ways to place the four tables on two or three ranks.
-fn placements(model: &Model) -> Vec<(&'static str, Model)> {
+pub fn placements(model: &Model) -> Vec<(&'static str, Model)> {
     let size = model.tables()[0];
     let whole = |table: usize, gpu: u32| {
         let size = model.tables()[table];
