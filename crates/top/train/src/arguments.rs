@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::host_tables::{CacheSize, HostTables};
 use crate::plan_choice::PlanChoice;
 use crate::processor::{DeviceName, Precision};
+use crate::ranks::Exchanges;
 
 /// Trains a described model on this machine, and compares its steps with their prediction
 #[derive(Debug, Parser)]
@@ -63,6 +64,9 @@ pub struct Train {
     /// equal lookups]
     #[arg(long, value_name = "PLAN.json")]
     pub placement: Option<PathBuf>,
+    /// Way of data between GPUs: each writes the memory of the others, or NVIDIA's NCCL; by default the first where the GPUs are linked
+    #[arg(long, value_enum, default_value_t = Exchanges::Auto)]
+    pub exchanges: Exchanges,
     /// Precision of products, and of the tensors between layers
     #[arg(long, value_enum, default_value_t = Precision::F32)]
     pub dtype: Precision,

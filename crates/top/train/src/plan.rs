@@ -57,7 +57,8 @@ impl Plan {
         self.host = Some(host);
     }
 
-    /// Changes the step of a rank of a model's job, and compiles it for a device.
+    /// Changes the step of a rank of a model's job, and compiles it for a device; `direct` is whether its exchanges read and write the memory of all
+    /// GPUs.
     ///
     /// # Errors
     /// Where an op of the step cannot run.
@@ -66,9 +67,12 @@ impl Plan {
         rank: &Rank,
         choice: &PlanChoice,
         precision: Precision,
-        target: Target,
+        (target, direct): (Target, bool),
     ) -> Result<(Plan, Program), Failure> {
         let mut described = DescribedStep::of_rank(model, rank.rank() as u32)?;
+        if direct {
+            described.direct_exchanges();
+        }
         // A rule may replace ops that the device does not run.
         let mut program = Program::for_target(&described, target, Reuse::ByLifetime);
         let adam = Program::new(&described)?.optimizer().is_some_and(|class| class.starts_with("Adam"));

@@ -79,7 +79,7 @@ pub fn run(args: &PlantedData) -> Result<(), Failure> {
     }
     let model = Model::read(&args.model)?.on_gpus(1)?;
     let rank = Rank::group(1).remove(0);
-    let (_, program) = Plan::compile(&model, &rank, &PlanChoice::None, Precision::F32, Target::Cpu)?;
+    let (_, program) = Plan::compile(&model, &rank, &PlanChoice::None, Precision::F32, (Target::Cpu, false))?;
     let tables = model.tables();
     let dense = Feed::new(&program, &tables, model.batch() as usize, [0, 1])?.dense();
     let rows = args.rows.get();

@@ -135,7 +135,7 @@ mod tests {
         let model = Model::read(&file).expect("a model").on_gpus(1).expect("one GPU");
         let model = model.with_batch(args.batch.expect("a batch").get()).expect("another batch");
         let (plan, program) =
-            Plan::compile(&model, &Rank::group(1).remove(0), &args.plan, args.dtype, Target::Cuda)
+            Plan::compile(&model, &Rank::group(1).remove(0), &args.plan, args.dtype, (Target::Cuda, false))
                 .expect("a plan");
         let bytes = [plan.planned_bytes, plan.predicted_bytes].map(|bytes| bytes as f64);
         (predict_on(gpu, &args, &model, &plan, &program).expect("a prediction"), bytes)

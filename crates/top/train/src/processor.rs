@@ -5,11 +5,12 @@ use std::str::FromStr;
 use clap::ValueEnum;
 use steptime_cuda::Device;
 use steptime_cuda::gemm::Math;
+use steptime_cuda::peer::Peers;
 use steptime_ops::Cpu;
 use steptime_runtime::{GpuOptions, Program, Rank, Session, Target};
 
 use crate::error::Error;
-use crate::ranks::Groups;
+use crate::ranks::{Exchanges, Groups};
 use crate::{Failure, memory};
 
 /// Name of a device: `cpu`, `cuda`, or `cuda:N`.
@@ -143,6 +144,25 @@ impl Processor {
         }
     }
 
+    /// Whether the ranks exchange by writing the memory of one another's GPUs.
+    ///
+    /// # Errors
+    /// Where that is wanted and the GPUs are not linked, another rank failed, or the driver fails.
+    pub fn exchanges_directly(&self, rank: &Rank, wanted: Exchanges) -> Result<bool, Failure> {
+        let Processor::Gpu(device, _) = self else { return Ok(false) };
+        if rank.ranks() == 1 || wanted == Exchanges::Nccl {
+            return Ok(false);
+        }
+        let all = rank.gather(device.clone(), None)?;
+        let all: Vec<Device> = all.iter().map(|one| (**one).clone()).collect();
+        let linked = Peers::reach(&all)?;
+        if !linked && wanted == Exchanges::Direct {
+            let reason = "--exchanges direct: the GPUs do not reach the memory of one another: use nccl";
+            return Err(Error::Options(reason.to_owned()).into());
+        }
+        Ok(linked)
+    }
+
     /// A session of a rank's program that was compiled for this device.
     ///
     /// # Errors
@@ -153,11 +173,12 @@ impl Processor {
         cpu: Cpu,
         seed: u64,
         (rank, groups): (&Rank, &Groups),
+        direct: bool,
     ) -> Result<Session, Failure> {
         Ok(match self {
             Processor::Cpu => Session::in_group(program, cpu, seed, rank.clone())?,
             Processor::Gpu(device, math) => {
-                let group = groups.join(device, rank)?;
+                let group = groups.join(device, rank, direct)?;
                 let options = GpuOptions { device: device.clone(), math: *math, graph: true, group };
                 Session::on_gpu(program, options, &cpu, seed)?
             }

@@ -72,7 +72,9 @@ fn run_rank(args: &Train, model: &Model, text: &str, rank: &Rank, groups: &Group
     if let Some(checkpoint) = &resumed {
         (settings, start) = checkpoints::continued(checkpoint, settings, args.seed)?;
     }
-    let (mut plan, mut program) = Plan::compile(model, rank, &args.plan, args.dtype, processor.target())?;
+    let direct = processor.exchanges_directly(rank, args.exchanges)?;
+    let target = (processor.target(), direct);
+    let (mut plan, mut program) = Plan::compile(model, rank, &args.plan, args.dtype, target)?;
     if let Some(wanted) = &args.host_memory {
         program = host_memory::place(&mut plan, program, wanted, args.cache, &processor)?;
     }
@@ -98,7 +100,7 @@ fn run_rank(args: &Train, model: &Model, text: &str, rank: &Rank, groups: &Group
         eval_rows: args.eval_rows.map(Into::into),
         threads,
     })?;
-    let mut session = processor.session(program, cpu, settings.seed, (rank, groups))?;
+    let mut session = processor.session(program, cpu, settings.seed, (rank, groups), direct)?;
     if let Some(checkpoint) = &resumed {
         checkpoints::restore(checkpoint, &mut session, rank)?;
     }
@@ -123,6 +125,7 @@ fn run_rank(args: &Train, model: &Model, text: &str, rank: &Rank, groups: &Group
         rank,
     };
     let (steps, evaluations) = run.train(start, checkpoints.as_mut()).map_err(with_cache_size)?;
+    run.session.leave_group()?;
     if let Some(recording) = run.recording.take() {
         recording.write()?;
     }
