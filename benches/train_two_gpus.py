@@ -4,7 +4,7 @@
     python benches/train_two_gpus.py --out FILE.json        (needs two GPUs and NCCL)
 
 For each precision: one GPU, then all of them twice, on a dataset of planted rows that is written first. The two runs must have the same losses
-and measures, bit for bit. FILE.json is written after each precision.
+and measures, bit for bit. The steps of one GPU and of all are predicted before they run. FILE.json is written after each precision.
 """
 
 import argparse
@@ -33,6 +33,21 @@ def trained(asked, data, precision, gpus):
     return json.loads(run(asked, *words))
 
 
+def predicted(answer):
+    """The predicted step with its interval, or the reason why there is none."""
+    found = answer["predicted"]
+    return {"step_ms": found["step_ms"], "interval_ms": found["step_interval_ms"], "reason": found["reason"], "doubts": found["doubts"]}
+
+
+def held(answer):
+    """The error of the predicted step, and whether its interval holds; None where there is none."""
+    found, ms = answer["predicted"], answer["measured"]["median_ms"]
+    if found["step_ms"] is None:
+        return None
+    low, high = found["step_interval_ms"]
+    return {"error": found["step_ms"] / ms - 1, "inside": low <= ms <= high}
+
+
 def bits(answer):
     """The numbers that depend on all parameters."""
     return [answer["measured"][name] for name in ("first_loss", "loss", "mean_loss")] + [answer["evaluations"]]
@@ -45,6 +60,7 @@ def row(asked, data, precision):
     found = {"precision": precision, "device": one["device"], "batch": asked.batch, "gpus": asked.gpus, "ms": ms[0], "ms_of_all": ms[1:]}
     found |= {"speedup": asked.gpus * ms[0] / min(ms[1:]), "equal_bits": bits(several[0]) == bits(several[1])}
     found |= {"waiting_ms": several[0]["measured"]["waiting_ms"], "ranks": several[0]["ranks"]}
+    found |= {"predicted": predicted(one), "predicted_of_all": predicted(several[0]), "held": held(one), "held_of_all": held(several[0])}
     return found | {"loss": one["measured"]["loss"], "loss_of_all": several[0]["measured"]["loss"]}
 
 
@@ -72,6 +88,7 @@ def main():
             both = ", ".join(f"{ms:.3f}" for ms in found["ms_of_all"])
             print(f"{precision}: {found['ms']:.3f} ms on one GPU, {both} ms on {asked.gpus}: {found['speedup']:.2f} x, ", end="")
             print(f"equal bits: {found['equal_bits']}", flush=True)
+            print(f"  predicted: {found['predicted']['step_ms']} ms on one GPU, {found['predicted_of_all']['step_ms']} ms on {asked.gpus}", flush=True)
             asked.out.write_text(json.dumps({"rows": rows}, indent=2) + "\n", encoding="utf-8")
 
 

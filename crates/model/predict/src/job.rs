@@ -1,6 +1,7 @@
 //! The ranks of a job, predicted together.
 
 mod assembled_job;
+mod changed;
 mod doubts;
 mod expand_to_job;
 mod host_pace;

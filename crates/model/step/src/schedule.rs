@@ -10,8 +10,8 @@ mod streams;
 use rustc_hash::FxHashMap;
 use steptime_aten::OpSet;
 use steptime_graph::{
-    Activity, ApiKind, Blocking, Call, CallId, HostThreadId, MarkId, MarkKind, Op, Phase, StepGraph,
-    StreamId, Thread, TiVec, tops,
+    Activity, ApiKind, Blocking, Call, CallId, Collective, CollectiveId, HostThreadId, MarkId, MarkKind, Op,
+    Phase, StepGraph, StreamId, Thread, TiVec, tops,
 };
 use steptime_trace::Bytes;
 
@@ -21,6 +21,7 @@ pub use self::reused_rows::ReusedRows;
 use self::rounds::Rounds;
 pub use self::scheduled::ScheduledStep;
 use self::streams::ExtraStreams;
+use crate::exchange;
 use crate::ids::OpId;
 use crate::step::StepIr;
 
@@ -206,6 +207,7 @@ impl<'s> Builder<'s> {
             {
                 row.bytes = Bytes(work.bytes);
             }
+            row.collective = row.collective.map(|own| self.recorded_exchange(own, within));
             self.graph.activities.push(row);
             self.graph.queue_delays.push(self.base.queue_delays[activity]);
             self.graph.held_back.push(self.base.held_back[activity]);
@@ -223,6 +225,17 @@ impl<'s> Builder<'s> {
             ..*source
         });
         self.carried.calls.push(Some(call).filter(|_| !again));
+    }
+
+    /// The collective of a recorded op, with as many bytes as its tensors have now.
+    fn recorded_exchange(&mut self, own: CollectiveId, op: Option<OpId>) -> CollectiveId {
+        let factor = op.and_then(|op| exchange::change_of_bytes(self.step, self.before, op));
+        let Some(factor) = factor.filter(|factor| *factor != 1.0) else { return own };
+        let scaled = |bytes: Bytes| Bytes((bytes.0 as f64 * factor).round() as u64);
+        let now = self.graph.collectives[own].clone();
+        let sent_to = now.sent_to.iter().map(|&bytes| scaled(bytes)).collect();
+        let now = Collective { sent: scaled(now.sent), received: scaled(now.received), sent_to, ..now };
+        self.graph.collectives.push_and_get_key(now)
     }
 
     /// Adds ops with new calls before, between and after them.

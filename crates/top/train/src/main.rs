@@ -15,6 +15,7 @@ mod host_memory;
 mod host_tables;
 mod measured;
 mod memory;
+mod narrow_exchanges;
 mod placement;
 mod plan;
 mod plan_choice;

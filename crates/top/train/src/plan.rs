@@ -1,5 +1,7 @@
 //! The plan of a run: rules that change its step.
 
+use std::sync::Arc;
+
 use steptime_eager::Model;
 use steptime_rewrite::{
     Bf16, ConcatInPlace, Facts, FuseBiasGradients, FuseCrossEntropy, Operators, Rule, RuntimeKernels, apply,
@@ -10,15 +12,16 @@ use steptime_step::StepIr;
 use crate::Failure;
 use crate::error::Error;
 use crate::host_tables::HostMemory;
+use crate::narrow_exchanges::NarrowExchanges;
 use crate::plan_choice::PlanChoice;
 use crate::processor::Precision;
 
 /// Changes of a step, and its memory.
 pub struct Plan {
     /// The applied rules, in order.
-    pub applied: Vec<Box<dyn Rule>>,
+    pub applied: Vec<Arc<dyn Rule>>,
     /// Rules that describe work of the device's program: it does so in every plan.
-    pub of_device: Vec<Box<dyn Rule>>,
+    pub of_device: Vec<Arc<dyn Rule>>,
     /// Rules that were not applied, each with the reason.
     pub skipped: Vec<(&'static str, String)>,
     /// Predicted peak of the memory of the step: most bytes of tensors that are alive at one time, without workspaces of libraries.
@@ -76,7 +79,7 @@ impl Plan {
         // A rule may replace ops that the device does not run.
         let mut program = Program::for_target(&described, target, Reuse::ByLifetime);
         let adam = Program::new(&described)?.optimizer().is_some_and(|class| class.starts_with("Adam"));
-        let (mut applied, mut skipped): (Vec<Box<dyn Rule>>, _) = (Vec::new(), Vec::new());
+        let (mut applied, mut skipped): (Vec<Arc<dyn Rule>>, _) = (Vec::new(), Vec::new());
         let ops = described.ops().clone();
         let facts = Facts::new(&ops, Some(model.batch()));
         for rule in choice.rules(precision)? {
@@ -96,7 +99,7 @@ impl Plan {
                 }
                 (Ok(changed), _) => {
                     (described, program) = (changed.0, Ok(changed.1));
-                    applied.push(rule);
+                    applied.push(rule.into());
                 }
                 (Err(Refusal::Program(reason)), PlanChoice::File(path)) => {
                     return Err(Error::Unrun { rule: rule.name(), path: path.clone(), reason }.into());
@@ -110,20 +113,23 @@ impl Plan {
             }
         }
         let mut program = program?;
+        let mut own: Vec<Arc<dyn Rule>> = Vec::new();
         if described.ranks() > 1 && precision == Precision::Bf16 {
             let mut narrow = described.clone();
             let all = rank.gather(narrow.narrow_exchanges(), None)?;
             if all.iter().all(|changes| **changes) {
+                own.extend(
+                    NarrowExchanges::between(&described.step, &narrow.step).map(|rule| Arc::new(rule) as _),
+                );
                 program = Program::for_target(&narrow, target, Reuse::ByLifetime)?;
                 described = narrow;
             }
         }
         // The prediction is that of the step that runs.
         let mut running = described.clone();
-        let mut own: Vec<Box<dyn Rule>> = Vec::new();
         for rule in of_device().into_iter().filter(|_| target == Target::Cuda) {
             if apply(&mut running.step, &[&*rule], &facts).is_ok() {
-                own.push(rule);
+                own.push(rule.into());
             }
         }
         let plan = program.plan();

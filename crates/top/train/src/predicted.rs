@@ -1,16 +1,21 @@
 //! Prediction of the step that is run on a GPU, by the same rules.
 
+mod job;
+
 use std::path::Path;
+use std::sync::Arc;
 
 use serde::Serialize;
 use steptime_eager::Model;
 use steptime_predict::pricing::{self, shipped_for};
 use steptime_predict::{Change, Choice, Step, described_input};
 use steptime_rewrite::{CudaGraph, ParallelGraph, PrefetchInputs, Rule, StagedInputs, Tf32};
-use steptime_runtime::Program;
+use steptime_runtime::{Program, Rank};
 use steptime_step::NodeOrder;
-use steptime_trace::Options;
+use steptime_trace::{Nanos, Options};
 
+pub use self::job::RankTime;
+use crate::Failure;
 use crate::arguments::Train;
 use crate::plan::Plan;
 use crate::processor::{Precision, Processor};
@@ -18,6 +23,7 @@ use crate::row_copies::RowCopies;
 
 /// Share of the difference between the sequence of nodes and their prediction at once that counts as unknown.
 const UNKNOWN_SHARE: f64 = 0.5;
+const NO_PROFILE: &str = "no profile of this GPU ships";
 
 /// Predicted time of a step.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -31,26 +37,71 @@ pub struct StepTime {
     pub row_copies: Option<RowCopies>,
     /// What is uncertain about it, worst first.
     pub doubts: Vec<String>,
+    /// Times of each rank; empty for one GPU.
+    pub ranks: Vec<RankTime>,
 }
 
-/// Predicts the step of a run from the description of its model and the applied rules, or returns the reason why it cannot.
+/// Changes of a rank's step, and the order of the nodes of its CUDA graphs.
+#[derive(Debug)]
+struct RankChanges {
+    rules: Vec<Arc<dyn Rule>>,
+    nodes: ParallelGraph,
+}
+
+impl RankChanges {
+    fn new(args: &Train, plan: &Plan, program: &Program) -> RankChanges {
+        let mut rules: Vec<Arc<dyn Rule>> = plan.applied.iter().chain(&plan.of_device).cloned().collect();
+        if args.dtype == Precision::Tf32 {
+            rules.push(Arc::new(Tf32));
+        }
+        // A GPU's session does all of these in every plan.
+        let always: [Arc<dyn Rule>; 3] =
+            [Arc::new(PrefetchInputs), Arc::new(CudaGraph), Arc::new(StagedInputs)];
+        for rule in always {
+            if rules.iter().all(|other| other.name() != rule.name()) {
+                rules.push(rule);
+            }
+        }
+        RankChanges { rules, nodes: ParallelGraph { order: NodeOrder { places: program.used_bytes() } } }
+    }
+
+    /// The rules, with nodes in sequence.
+    fn sequence(&self) -> Vec<&dyn Rule> {
+        self.rules.iter().map(|rule| &**rule).collect()
+    }
+
+    /// The rules, with nodes ordered by the bytes that they use.
+    fn parallel(&self) -> Vec<&dyn Rule> {
+        let mut rules = self.sequence();
+        rules.push(&self.nodes);
+        rules
+    }
+}
+
+/// Predicts the step of a run from the description of its model and the applied rules, or returns the reason why it cannot. Each rank of a job
+/// calls it, and all get the prediction of the first one.
 ///
 /// # Errors
-/// On a CPU; where no profile of the GPU ships; where the engine refuses the description.
+/// Where another rank failed. The reason is of a CPU, of a GPU without a shipped profile, or of the engine.
 pub fn predict(
     args: &Train,
     processor: &Processor,
     model: &Model,
     plan: &Plan,
     program: &Program,
-) -> Result<StepTime, String> {
+    rank: &Rank,
+) -> Result<Result<StepTime, String>, Failure> {
     if !processor.is_gpu() {
-        return Err("none on a CPU".to_owned());
+        return Ok(Err("none on a CPU".to_owned()));
     }
-    if args.gpus.get() > 1 {
-        return Err("none for several GPUs".to_owned());
+    let changes = RankChanges::new(args, plan, program);
+    if rank.ranks() == 1 {
+        return Ok(predict_on(processor.name(), args, model, plan, &changes));
     }
-    predict_on(processor.name(), args, model, plan, program)
+    let all = rank.gather(changes, None)?;
+    let first = (rank.rank() == 0).then(|| job::predict_on(processor.name(), args, model, &all));
+    let found = rank.gather(first, None)?;
+    Ok(found.first().and_then(|first| (**first).clone()).ok_or("the first rank predicts no step")?)
 }
 
 /// Predicts the step of a run on a GPU by its name.
@@ -59,37 +110,22 @@ fn predict_on(
     args: &Train,
     model: &Model,
     plan: &Plan,
-    program: &Program,
+    changes: &RankChanges,
 ) -> Result<StepTime, String> {
-    let device = shipped_for(gpu).ok_or("no profile of this GPU ships")?;
+    let device = shipped_for(gpu).ok_or(NO_PROFILE)?;
     let path = args.model.as_deref().unwrap_or(Path::new(""));
     let mut input = described_input(path, model);
     let step = Step::from_input(&mut input, &Choice::default(), &Options::default())
         .map_err(|error| error.to_string())?;
     let query = step.predict().on(device).map_err(|error| error.to_string())?.on_a_typical_host();
-    let mut rules: Vec<&dyn Rule> = plan.applied.iter().chain(&plan.of_device).map(|rule| &**rule).collect();
-    if args.dtype == Precision::Tf32 {
-        rules.push(&Tf32);
-    }
-    // A GPU's session does all of these in every plan.
-    let nodes = ParallelGraph { order: NodeOrder { places: program.used_bytes() } };
-    for rule in [&PrefetchInputs as &dyn Rule, &CudaGraph, &StagedInputs] {
-        if rules.iter().all(|other| other.name() != rule.name()) {
-            rules.push(rule);
-        }
-    }
     let asked = query.what_ifs().map_err(|error| error.to_string())?;
     let changed = |rules: &[&dyn Rule]| {
         let found = asked.changed(&Change { rules, host_times: None });
         found.map(|found| found.after).map_err(|error| error.to_string())
     };
-    let sequence = changed(&rules)?;
-    rules.push(&nodes);
-    let after = changed(&rules)?;
-    let ([mut low, mut high], mut ms) = (after.interval.map(|time| time.as_millis()), after.step.as_millis());
-    // Nodes may hold one another up to the sequence.
-    let ratio = sequence.step.as_millis() / ms;
-    high = high.max(high * (1.0 + UNKNOWN_SHARE * (ratio - 1.0)));
+    let (sequence, after) = (changed(&changes.sequence())?, changed(&changes.parallel())?);
+    let ([mut low, high], mut ms) = (after.interval.map(|time| time.as_millis()), after.step.as_millis());
+    let mut high = high.max(high * longer_by_sequence(sequence.step, after.step));
     let row_copies = match &plan.host {
         Some(host) => {
             let profile = pricing::device(device).map_err(|error| error.to_string())?;
@@ -102,7 +138,12 @@ fn predict_on(
         (low, ms, high) = (low.max(copies.ms), ms.max(copies.ms), high + copies.ms);
     }
     let doubts = after.doubts.iter().map(|doubt| doubt.text.clone()).collect();
-    Ok(StepTime { ms, interval_ms: [low, high], row_copies, doubts })
+    Ok(StepTime { ms, interval_ms: [low, high], row_copies, doubts, ranks: Vec::new() })
+}
+
+/// Factor on the upper end of an interval: nodes may hold one another up to the sequence.
+fn longer_by_sequence(sequence: Nanos, parallel: Nanos) -> f64 {
+    1.0 + UNKNOWN_SHARE * (sequence.as_millis() / parallel.as_millis() - 1.0)
 }
 
 #[cfg(test)]
@@ -111,7 +152,7 @@ mod tests {
 
     use clap::Parser;
     use serde_json::Value;
-    use steptime_runtime::{Rank, Target};
+    use steptime_runtime::Target;
 
     use super::*;
     use crate::arguments::Arguments;
@@ -138,7 +179,8 @@ mod tests {
             Plan::compile(&model, &Rank::group(1).remove(0), &args.plan, args.dtype, (Target::Cuda, false))
                 .expect("a plan");
         let bytes = [plan.planned_bytes, plan.predicted_bytes].map(|bytes| bytes as f64);
-        (predict_on(gpu, &args, &model, &plan, &program).expect("a prediction"), bytes)
+        let changes = RankChanges::new(&args, &plan, &program);
+        (predict_on(gpu, &args, &model, &plan, &changes).expect("a prediction"), bytes)
     }
 
     /// `cargo test -p steptime-train-cli predictions_of -- --nocapture` prints the table.

@@ -19,7 +19,7 @@ use crate::measured::{Steps, Summary};
 use crate::memory::process_bytes;
 use crate::plan::Plan;
 use crate::plan_choice::PlanChoice;
-use crate::predicted::StepTime;
+use crate::predicted::{RankTime, StepTime};
 use crate::row_copies::RowCopies;
 use crate::table::table;
 
@@ -82,7 +82,12 @@ pub struct RankReport {
     /// Tables of which it has all or a part; replicated ones are left out.
     tables: Vec<usize>,
     step_bytes: u64,
+    predicted_bytes: u64,
     predicted_ms: Option<f64>,
+    /// 90 % interval of the predicted step.
+    predicted_interval_ms: Option<[f64; 2]>,
+    /// Parts of the predicted step.
+    predicted_parts: Option<RankTime>,
     /// Median time of a step.
     median_ms: Option<f64>,
 }
@@ -107,7 +112,10 @@ impl RankReport {
             device: device.to_owned(),
             tables: own.map(|(at, _)| at).collect(),
             step_bytes: plan.planned_bytes,
+            predicted_bytes: plan.predicted_bytes,
             predicted_ms: predicted.map(|time| time.ms),
+            predicted_interval_ms: predicted.map(|time| time.interval_ms),
+            predicted_parts: predicted.and_then(|time| time.ranks.get(rank).copied()),
             median_ms: steps.summary(model.batch()).map(|summary| summary.median_ms),
         }
     }
@@ -385,7 +393,7 @@ impl Report<'_> {
     }
 }
 
-fn names(rules: &[Box<dyn Rule>]) -> Vec<&'static str> {
+fn names(rules: &[Arc<dyn Rule>]) -> Vec<&'static str> {
     rules.iter().map(|rule| rule.name()).collect()
 }
 

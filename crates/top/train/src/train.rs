@@ -80,7 +80,7 @@ fn run_rank(args: &Train, model: &Model, text: &str, rank: &Rank, groups: &Group
     }
     let cacheable = plan.host.is_none() && !program.cacheable_tables().is_empty();
     processor.check_memory(plan.needed_bytes(&program), rank.ranks() as u64, cacheable)?;
-    let predicted = predict(args, &processor, model, &plan, &program);
+    let predicted = predict(args, &processor, model, &plan, &program, rank)?;
     let tables = model.tables();
     let feed = Feed::new(&program, &tables, model.batch() as usize, [rank.rank(), rank.ranks()])?;
     let cpu = match (args.threads, rank.ranks()) {

@@ -10,10 +10,10 @@ use steptime_rewrite::{
 };
 use steptime_trace::Meta;
 
-use super::{JobPrediction, RankSet};
-use crate::doubt::{self, Doubt};
+use super::{JobPrediction, RankSet, changed};
+use crate::doubt::Doubt;
 use crate::error::Error;
-use crate::query::{Query, Sides, WhatIfs};
+use crate::query::{Query, WhatIfs};
 use crate::step::{Choice, Step};
 use crate::whatif::{Base, ModifiedStep, PricedStep, Pricing};
 
@@ -241,7 +241,7 @@ impl SpreadInput<'_> {
             let rank = self.rank(class.rank, world.dense.ranks, local, &edited);
             let own = costed.doubts(self.base, &edited, self.base.before.step);
             doubts.extend(own.into_iter().filter(|doubt| !doubts.contains(doubt)).collect::<Vec<_>>());
-            sides.push(self.sides(costed)?);
+            sides.push(changed::sides(costed, self.base));
             steps.push(rank);
             alike.push(class.count);
         }
@@ -268,24 +268,6 @@ impl SpreadInput<'_> {
             ..Meta::default()
         };
         of.as_rank(rank, ranks, edited.scheduled.graph.clone(), meta)
-    }
-
-    fn sides(&self, costed: PricedStep) -> Result<Sides, Error> {
-        let spec = self.base.spec.as_ref();
-        let peak = costed.peak;
-        let too_large = peak.as_ref().zip(spec).and_then(|(peak, spec)| doubt::memory::doubt(peak, spec));
-        let (durations, spread, host) = costed.into_sides();
-        Ok(Sides {
-            durations,
-            spread,
-            demands: None,
-            host,
-            slowness: self.base.slowness,
-            unpriced: None,
-            peak,
-            too_large,
-            asked: self.base.before.asked.clone(),
-        })
     }
 }
 

@@ -29,5 +29,5 @@ pub(crate) use price::with_estimates;
 pub use price::{DevicePrices, ModelCoverage, PricedLaunches, UnpricedWork, price};
 pub use roofline::{Bound, Roof};
 pub use score::{FamilyScore, OpError, by, families};
-pub(crate) use shape::{usual, whole};
+pub(crate) use shape::{channels, usual, whole};
 pub(crate) use transferred_times::MeasuredTimes;

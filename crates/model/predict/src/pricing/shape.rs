@@ -35,7 +35,7 @@ pub(crate) fn whole(spec: &DeviceSpec) -> LaunchShape {
 }
 
 /// Launch shape of a collective's kernel: one block for each channel.
-pub(super) fn channels(kind: CollectiveKind, spec: &DeviceSpec) -> LaunchShape {
+pub(crate) fn channels(kind: CollectiveKind, spec: &DeviceSpec) -> LaunchShape {
     use CollectiveKind as K;
     let of = &spec.constants.collectives;
     let blocks = match kind {

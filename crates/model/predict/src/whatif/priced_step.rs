@@ -1,6 +1,6 @@
 //! Costs of a changed step on one GPU and one host.
 
-use steptime_cost::{HostCosts, PricedGraph};
+use steptime_cost::{Demands, HostCosts, PricedGraph};
 use steptime_graph::{ActivityId, TiVec};
 use steptime_step::Peak;
 use steptime_trace::Nanos;
@@ -44,6 +44,11 @@ impl PricedStep {
     /// Times of activities with the half-width of their sum, and the host's costs.
     pub(crate) fn into_sides(self) -> (TiVec<ActivityId, Nanos>, f64, HostCosts) {
         (self.device.durations, self.device.spread, self.host)
+    }
+
+    /// Demands of kernels that share the GPU; `None` where each takes its own time.
+    pub(crate) fn demands(&self) -> Option<&Demands> {
+        self.device.demands.as_ref()
     }
 
     /// Half-width of all device time together, relative.

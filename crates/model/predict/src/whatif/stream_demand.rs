@@ -8,7 +8,7 @@ use steptime_step::Origin;
 use steptime_trace::{ActivityKind, Nanos};
 
 use super::{Base, ModifiedStep};
-use crate::pricing::{usual, whole};
+use crate::pricing::{channels, usual, whole};
 use crate::uncertainty::uncertainty;
 
 /// Demands of a changed step's kernels, and the half-width from sharing, relative to device time; `None` where no
@@ -60,6 +60,12 @@ pub(super) fn demands(
             } else {
                 Demand { busy: busy(&launch.call, memory), ..demand }
             });
+        }
+    }
+    for (at, row) in graph.activities.iter_enumerated() {
+        if let Some(own) = row.collective.filter(|_| nodes) {
+            let shape = row.launch.unwrap_or_else(|| channels(graph.collectives[own].kind, spec));
+            of[at] = Some(Demand::from_launch(&shape, &has, 0.0));
         }
     }
     // Kernels without a known op occupy the whole GPU.

@@ -93,14 +93,16 @@ impl Parts {
             let (start, end) = (timeline.starts[at], timeline.ends[at]);
             split(start, meets[at], end)
         });
-        // Steps before and after overlap with this one.
+        // Steps before and after overlap with this one. Copies for the next step may be many steps ahead of its kernels.
+        let (period, end) = (timeline.period, begin + timeline.period);
         let spans = spans.flat_map(|span| {
-            (-3..=3).map(move |step| {
-                let shift = timeline.period * step;
+            let periods = |time: Nanos| time.0.div_euclid(period.0.max(1));
+            (periods(begin - span.to)..=periods(end - span.from)).map(move |step| {
+                let shift = period * step;
                 Span { from: span.from + shift, to: span.to + shift, ..span }
             })
         });
-        Parts::between(begin, begin + timeline.period, spans)
+        Parts::between(begin, end, spans)
     }
 }
 

@@ -47,7 +47,10 @@ pub(crate) fn order(step: &StepIr, order: &NodeOrder, flat: &ScheduledStep, capt
         let needs: Vec<Vec<usize>> = nodes.iter().map(|&(op, _)| all.add(memories.uses(op))).collect();
         streams.begin();
         for (at, (_, [first, last])) in nodes.iter().enumerate() {
-            let stream = streams.place(graph, at, &needs[at], &all);
+            let stream = match graph.activities[*first].collective {
+                Some(_) => streams.of_exchanges(graph),
+                None => streams.place(graph, at, &needs[at], &all),
+            };
             for own in first.until(last.next()) {
                 graph.activities[own].stream = stream;
             }
@@ -76,6 +79,8 @@ fn wait(from: ActivityId, to: ActivityId) -> StreamDependency {
 /// Streams of nodes.
 struct Streams {
     main: StreamId,
+    /// Stream of exchanges with other ranks, which keep their order.
+    exchanges: Option<StreamId>,
     all: Vec<StreamId>,
     /// The last node of each stream in the current graph.
     tails: Vec<Option<usize>>,
@@ -86,11 +91,15 @@ impl Streams {
         let launched = graph.calls.iter().filter(|call| call.kind == ApiKind::GraphLaunch);
         let streams = launched.flat_map(Call::activities).map(|at| graph.activities[at].stream);
         let main = streams.min().unwrap_or(StreamId(0));
-        Streams { main, all: vec![main], tails: Vec::new() }
+        Streams { main, exchanges: None, all: vec![main], tails: Vec::new() }
     }
 
     fn begin(&mut self) {
         self.tails = vec![None; self.all.len()];
+    }
+
+    fn of_exchanges(&mut self, graph: &mut StepGraph) -> StreamId {
+        *self.exchanges.get_or_insert_with(|| new_stream(graph))
     }
 
     /// The stream of a node: that of a node that it waits for, a free one, or a new one.
@@ -98,15 +107,19 @@ impl Streams {
         let direct = needs.iter().find_map(|need| self.tails.iter().position(|tail| *tail == Some(*need)));
         let free = || self.tails.iter().position(|tail| tail.is_none_or(|tail| all.waits(node, tail)));
         let at = direct.or_else(free).unwrap_or_else(|| {
-            let device = graph.streams.first().map_or(0, |stream| stream.device);
-            let last = graph.streams.iter().map(|stream| stream.stream).max().unwrap_or(0);
-            self.all.push(graph.streams.push_and_get_key(Stream { device, stream: last + 1 }));
+            self.all.push(new_stream(graph));
             self.tails.push(None);
             self.tails.len() - 1
         });
         self.tails[at] = Some(node);
         self.all[at]
     }
+}
+
+fn new_stream(graph: &mut StepGraph) -> StreamId {
+    let device = graph.streams.first().map_or(0, |stream| stream.device);
+    let last = graph.streams.iter().map(|stream| stream.stream).max().unwrap_or(0);
+    graph.streams.push_and_get_key(Stream { device, stream: last + 1 })
 }
 
 /// Waits between streams.
@@ -117,6 +130,8 @@ struct Waits {
     last: Vec<ActivityId>,
     /// Activities that wait for the step before.
     first: Vec<ActivityId>,
+    /// Waits between the streams of a recording, which the data of nodes replaces.
+    replaced: FxHashSet<(ActivityId, ActivityId)>,
     /// For each activity that a wait is for, those that have to wait in its place.
     instead: FxHashMap<ActivityId, Vec<ActivityId>>,
 }
@@ -131,12 +146,13 @@ impl Waits {
 
     /// A graph: its first nodes wait for everything before it.
     fn graph(&mut self, graph: &StepGraph, call: Call, roots: Vec<ActivityId>, sinks: Vec<ActivityId>) {
-        let from_outside = |wait: &&StreamDependency| {
-            let inside = |at: ActivityId| call.first_activity <= at && at < call.end_activity;
-            inside(wait.to) && (wait.wraps || !inside(wait.from))
-        };
-        for wait in graph.waits.iter().filter(from_outside) {
-            self.instead.insert(wait.to, roots.clone());
+        let inside = |at: ActivityId| call.first_activity <= at && at < call.end_activity;
+        for wait in graph.waits.iter().filter(|wait| inside(wait.to)) {
+            if wait.wraps || !inside(wait.from) {
+                self.instead.insert(wait.to, roots.clone());
+            } else {
+                self.replaced.insert((wait.from, wait.to));
+            }
         }
         self.next(roots, sinks);
     }
@@ -154,7 +170,9 @@ impl Waits {
     /// Adds all waits to a graph. The first activities wait for the last ones of the step before.
     fn finish(self, graph: &mut StepGraph) {
         let known = std::mem::take(&mut graph.waits);
-        for wait in known {
+        let is_replaced =
+            |wait: &StreamDependency| !wait.wraps && self.replaced.contains(&(wait.from, wait.to));
+        for wait in known.into_iter().filter(|wait| !is_replaced(wait)) {
             match self.instead.get(&wait.to) {
                 Some(roots) => graph.waits.extend(roots.iter().map(|&to| StreamDependency { to, ..wait })),
                 None => graph.waits.push(wait),
