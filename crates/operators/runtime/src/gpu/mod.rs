@@ -2,6 +2,7 @@
 
 mod bags;
 mod cross_entropy;
+mod dense_gradients;
 mod element_function;
 mod layer;
 mod operand;
@@ -17,6 +18,7 @@ mod work;
 
 pub(crate) use bags::{BagArgs, GpuBags};
 pub(crate) use cross_entropy::{CrossEntropyArgs, cross_entropy, cross_entropy_backward};
+pub(crate) use dense_gradients::{DenseGradientArgs, GpuDenseGradients};
 pub(crate) use element_function::ElementFunction;
 pub(crate) use layer::GpuLayer;
 pub(crate) use operand::RowsOf;
