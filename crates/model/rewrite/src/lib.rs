@@ -78,7 +78,7 @@ pub use fuse_casts::FuseCasts;
 pub use fuse_linear::FuseLinear;
 pub use fuse_pointwise::FusePointwise;
 pub use no_sync::NoSync;
-pub use operators::{Fbgemm, Operators};
+pub use operators::{DenseOperators, Fbgemm, Operators};
 pub use optimizer::Optimizer;
 pub use parallel_graph::ParallelGraph;
 pub use prefetch::PrefetchInputs;

@@ -11,6 +11,9 @@ use crate::table;
 
 /// Ops whose results may have rows at any distance.
 const WRITERS: [&str; 3] = ["aten::addmm", "aten::_addmm_activation", "steptime::embedding_bag"];
+/// Prefixes of the ops that take gradients of bags with rows at any distance: updates of tables, and their dense gradients.
+pub(crate) const TAKERS: [&str; 2] =
+    ["steptime::embedding_bag_backward_", "steptime::embedding_bag_dense_backward"];
 /// An op of jobs whose result may have rows at any distance: it joins the vectors of all ranks.
 const JOINS: &str = "aten::cat";
 
@@ -135,7 +138,8 @@ fn is_read_by_updates(step: &StepIr, uses: &Uses, op: OpId) -> bool {
     let reads = |&reader: &OpId| {
         let name = &*step.ops[reader].name;
         let is_inside = step.around(reader).any(|around| around == op);
-        is_inside || name.starts_with("steptime::embedding_bag_backward_") || table::find(name).is_none()
+        let is_gradient = TAKERS.iter().any(|takes| name.starts_with(takes));
+        is_inside || is_gradient || table::find(name).is_none()
     };
     let updates = uses.consumers(to).iter().all(reads);
     let storage = source.storage;

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use steptime_eager::Model;
 use steptime_rewrite::{
-    Bf16, ConcatInPlace, Facts, FuseBiasGradients, FuseCrossEntropy, Operators, Rule, RuntimeKernels, apply,
+    Bf16, ConcatInPlace, DenseOperators, Facts, FuseBiasGradients, FuseCrossEntropy, Operators, Rule,
+    RuntimeKernels, apply,
 };
 use steptime_runtime::{CacheableTable, DescribedStep, Program, Rank, Region, Reuse, Target};
 use steptime_step::StepIr;
@@ -107,6 +108,8 @@ impl Plan {
                 (Err(Refusal::Rule(reason) | Refusal::Program(reason)), _) if rule.name() == Bf16.name() => {
                     return Err(Error::Options(format!("--dtype bf16: {reason}")).into());
                 }
+                (Err(Refusal::Rule(_)), PlanChoice::Best)
+                    if rule.name() == DenseOperators.name() && is_applied(&applied, &Operators) => {}
                 (Err(Refusal::Rule(reason) | Refusal::Program(reason)), _) => {
                     skipped.push((rule.name(), reason));
                 }
@@ -149,6 +152,11 @@ fn of_device() -> [Box<dyn Rule>; 4] {
         Box::new(ConcatInPlace),
         Box::new(RuntimeKernels),
     ]
+}
+
+/// Whether a rule is among those that were applied.
+fn is_applied(applied: &[Box<dyn Rule>], rule: &dyn Rule) -> bool {
+    applied.iter().any(|own| own.name() == rule.name())
 }
 
 /// Returns the reason why a rule would train another model.

@@ -7,9 +7,9 @@ use std::str::FromStr;
 
 use steptime_aten::optimizer::Form;
 use steptime_rewrite::{
-    Accumulate, Bf16, ConcatInPlace, CudaGraph, FuseBiasGradients, FuseCasts, FuseCrossEntropy,
-    FuseEmbeddingBags, FuseLinear, FusePointwise, NoSync, Operators, Optimizer, PrefetchInputs, Reorder,
-    Rule,
+    Accumulate, Bf16, ConcatInPlace, CudaGraph, DenseOperators, FuseBiasGradients, FuseCasts,
+    FuseCrossEntropy, FuseEmbeddingBags, FuseLinear, FusePointwise, NoSync, Operators, Optimizer,
+    PrefetchInputs, Reorder, Rule,
 };
 use toml::{Table, Value};
 
@@ -50,7 +50,7 @@ impl fmt::Display for PlanChoice {
 }
 
 /// Changes that a program runs, in words.
-const RUN: &str = "operators = \"steptime\"; fuse = \"linear\", \"optimizer\", \"elementwise\", \"embedding-bags\", \"bias-gradients\", \
+const RUN: &str = "operators = \"steptime\" or \"steptime-dense\"; fuse = \"linear\", \"optimizer\", \"elementwise\", \"embedding-bags\", \"bias-gradients\", \
                    \"cross-entropy\", \"concat\" or \"casts\"; prefetch-inputs, reorder, no-sync and cuda-graph; accumulate = BATCHES";
 
 impl PlanChoice {
@@ -62,7 +62,12 @@ impl PlanChoice {
         let mut rules: Vec<Box<dyn Rule>> = match self {
             PlanChoice::None => Vec::new(),
             PlanChoice::Best => {
-                vec![Box::new(Operators), Box::new(FuseLinear), Box::new(Optimizer { form: Form::Fused })]
+                vec![
+                    Box::new(Operators),
+                    Box::new(DenseOperators),
+                    Box::new(FuseLinear),
+                    Box::new(Optimizer { form: Form::Fused }),
+                ]
             }
             PlanChoice::File(path) => {
                 let invalid = |reason: String| Error::Plan { path: path.clone(), reason };
@@ -91,6 +96,7 @@ fn read(table: &Table) -> Result<Vec<Box<dyn Rule>>, String> {
             || value.as_bool().ok_or_else(|| format!("`{key}` is true or false, and not {value}"));
         let own: Option<Box<dyn Rule>> = match &*key.replace('_', "-") {
             "operators" if value.as_str() == Some("steptime") => Some(Box::new(Operators)),
+            "operators" if value.as_str() == Some("steptime-dense") => Some(Box::new(DenseOperators)),
             "operators" => return Err(format!("`{key}` is not {value} in a run: steptime-train runs {RUN}")),
             "fuse" => {
                 let several = value.as_array().map_or_else(|| vec![value], |all| all.iter().collect());
@@ -147,6 +153,7 @@ mod tests {
     fn a_plan_has_the_keys_of_whatif() {
         let all = names("operators = 'steptime'\nfuse = ['linear', 'optimizer']\nno-sync = false").unwrap();
         assert_eq!(all, ["fuse-linear", "fuse-optimizer", "operators"]);
+        assert_eq!(names("operators = 'steptime-dense'").unwrap(), ["operators-dense"]);
         assert_eq!(
             names("fuse = 'concat'\nprefetch_inputs = true").unwrap(),
             ["concat-in-place", "prefetch-inputs"]

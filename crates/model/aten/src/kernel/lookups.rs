@@ -162,6 +162,8 @@ pub struct FusedTable {
     pub dim: u64,
     /// Bytes per row, including scale and bias if it has them.
     pub row_bytes: u64,
+    /// Number of its lookups: the mean of all tables, where those of each are not known.
+    pub lookups: u64,
 }
 
 /// Pooled lookups in many tables of any sizes, with this project's kernels: all tables in one launch, or the backward pass, which
@@ -187,10 +189,10 @@ pub struct FusedBags {
 }
 
 impl FusedBags {
-    /// Returns the lookups of one table: the same number for each, since the actual numbers depend on the data.
+    /// Returns the largest number of lookups of a table.
     #[must_use]
-    pub fn lookups_of_table(&self) -> u64 {
-        self.lookups / (self.tables.len() as u64).max(1)
+    pub fn most_lookups(&self) -> u64 {
+        self.tables.iter().map(|table| table.lookups).max().unwrap_or(0)
     }
 
     /// Returns the columns over all tables.
@@ -199,11 +201,11 @@ impl FusedBags {
         self.tables.iter().fold(0, |sum: u64, table| sum.saturating_add(table.dim))
     }
 
-    /// Returns the sort of the lookups in the backward pass, with the same number of lookups in each table.
+    /// Returns the sort of the lookups in the backward pass.
     #[must_use]
     pub fn row_sort(&self) -> RowSort {
         let most = self.tables.iter().map(|table| table.rows).max().unwrap_or(0);
-        RowSort::new(most, self.lookups_of_table())
+        RowSort::new(most, self.most_lookups())
     }
 }
 

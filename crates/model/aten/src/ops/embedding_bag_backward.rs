@@ -38,7 +38,7 @@ fn dense_backward(call: &BoundCall<'_>) -> Option<Lowering> {
     let (lookups, index, row) = (indices.numel(), indices.dtype.size(), dim * grad.dtype.size());
     let max = pooling == Pooling::Max;
     if call.settings.runtime && !max && grad.dtype == Dtype::F32 {
-        return added_gradients(call, FusedTable { rows, dim, row_bytes: row }, pooling);
+        return added_gradients(call, [FusedTable { rows, dim, row_bytes: row, lookups }], pooling);
     }
     let weighted = call.tensor("per_sample_weights").is_some_and(|weights| weights.numel() > 0);
     let kernel = Kernel::EmbeddingBag(EmbeddingBag {

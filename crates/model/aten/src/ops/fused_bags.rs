@@ -1,5 +1,6 @@
 //! Pooled lookups in many tables in one launch: `steptime::embedding_bag`, and its backward pass, which sorts the lookups
-//! by row and applies the optimizer to each accessed row. Its state is in a handle, which is not a tensor.
+//! by row and applies the optimizer to each accessed row. Its state is in a handle, which is not a tensor. Dense gradients are those rows in
+//! gradients that a child op sets to zero.
 
 use std::sync::Arc;
 
@@ -7,7 +8,7 @@ use steptime_launch::UpdateLanes;
 
 use crate::bound_call::BoundCall;
 use crate::build_lowering::{launches, one};
-use crate::call::Tensor;
+use crate::call::{Arg, Tensor};
 use crate::dtype::Dtype;
 use crate::kernel::{FusedBags, FusedTable, Kernel, Operand, Pooling, Role, RowOptimizer, Slot};
 use crate::op_def::{Lowering, OpDef};
@@ -29,6 +30,10 @@ pub static OPS: &[OpDef] = &[
         let bags = bags(call, call.int("bits")?, None)?;
         one(&[size(bags.bags)?, size(bags.dims())?], Dtype::F32)
     }),
+    OpDef::leaf(&["steptime::embedding_bag_dense_backward"], dense_gradients).outputs(|call| {
+        let gradient = |shape: [i64; 2]| Tensor::contiguous(&shape, Dtype::F32);
+        Some(vec![Arg::Tensors(gradient_sizes(call)?.into_iter().map(gradient).collect())])
+    }),
     backward!("sgd", Sgd),
     backward!("adagrad", Adagrad),
     backward!("rowwise_adagrad", RowWiseAdagrad),
@@ -46,11 +51,23 @@ fn size(count: u64) -> Option<i64> {
     i64::try_from(count).ok()
 }
 
+/// Returns the number of lookups of each of `tables` tables, of `all` lookups: as stated by the call, else the same number for each, since the
+/// actual numbers depend on the data.
+fn table_lookups(call: &BoundCall<'_>, all: u64, tables: usize) -> Option<Vec<u64>> {
+    let Some(stated) = call.ints("lookups") else {
+        return Some(vec![all.checked_div(tables as u64).unwrap_or(0); tables]);
+    };
+    let stated: Vec<u64> = stated.iter().map(|&lookups| count(lookups)).collect();
+    let sum = stated.iter().copied().fold(0, u64::saturating_add);
+    (stated.len() == tables && sum == all).then_some(stated)
+}
+
 /// Returns the arguments that all ops share: tables, indices, offsets, weights, mode. `bits` is the number of bits per element.
 fn bags(call: &BoundCall<'_>, bits: i64, update: Option<RowOptimizer>) -> Option<FusedBags> {
     let (indices, offsets) = (call.tensor("indices")?, call.tensor("offsets")?);
     let element_bits = u64::try_from(bits).ok().filter(|bits| [32, 16, 8, 4].contains(bits))?;
-    let table = |tensor: &Tensor| {
+    let lookups = table_lookups(call, indices.numel(), call.tensors("tables").len())?;
+    let table = |(tensor, lookups): (&Tensor, u64)| {
         let [rows, width] = *tensor.shape.as_slice() else { return None };
         let (rows, width) = (count(rows), count(width));
         let (dim, row_bytes) = match element_bits {
@@ -58,9 +75,10 @@ fn bags(call: &BoundCall<'_>, bits: i64, update: Option<RowOptimizer>) -> Option
             4 => (width.checked_sub(SCALE)?.checked_mul(2)?, width),
             bits => (width, width.checked_mul(bits / 8)?),
         };
-        (dim > 0).then_some(FusedTable { rows, dim, row_bytes })
+        (dim > 0).then_some(FusedTable { rows, dim, row_bytes, lookups })
     };
-    let list: Arc<[FusedTable]> = call.tensors("tables").iter().map(table).collect::<Option<_>>()?;
+    let list: Arc<[FusedTable]> =
+        call.tensors("tables").iter().zip(lookups).map(table).collect::<Option<_>>()?;
     let given = |tensor: &&Tensor| tensor.numel() > 0;
     Some(FusedBags {
         update,
@@ -80,8 +98,8 @@ fn bags(call: &BoundCall<'_>, bits: i64, update: Option<RowOptimizer>) -> Option
 }
 
 /// Returns the accessed rows of a table: as if all lookups were different, but at most the rows of the table.
-fn rows(bags: &FusedBags, table: &FusedTable) -> u64 {
-    bags.lookups_of_table().min(table.rows)
+fn rows(table: &FusedTable) -> u64 {
+    table.lookups.min(table.rows)
 }
 
 /// Returns the operands of the tables, then of indices, offsets and weights.
@@ -90,7 +108,7 @@ fn operands(call: &BoundCall<'_>, bags: &FusedBags) -> Vec<Option<Operand>> {
     let tables = call.position("tables").unwrap_or_default() as u16;
     let table = |(at, table): (usize, &FusedTable)| {
         let slot = Slot::Input(tables, u16::try_from(at).ok()?);
-        Some(Operand { slot, role, bytes: rows(bags, table).saturating_mul(table.row_bytes) })
+        Some(Operand { slot, role, bytes: rows(table).saturating_mul(table.row_bytes) })
     };
     let weights = if bags.weighted { read(call, "weights") } else { None };
     let others = [read(call, "indices"), read(call, "offsets"), weights];
@@ -98,7 +116,8 @@ fn operands(call: &BoundCall<'_>, bags: &FusedBags) -> Vec<Option<Operand>> {
 }
 
 fn flops(bags: &FusedBags) -> u64 {
-    let once = bags.lookups_of_table().saturating_mul(bags.dims());
+    let of_table = |table: &FusedTable| table.lookups.saturating_mul(table.dim);
+    let once = bags.tables.iter().map(of_table).fold(0, u64::saturating_add);
     once.saturating_mul(if bags.weighted { 2 } else { 1 })
 }
 
@@ -127,7 +146,7 @@ fn backward(call: &BoundCall<'_>, optimizer: RowOptimizer) -> Option<Lowering> {
     let bags = bags(call, bits, Some(optimizer))?;
     let state = |table: &FusedTable| {
         let row = table.dim.saturating_mul(FLOAT);
-        state_bytes(optimizer, rows(&bags, table).saturating_mul(row), row, FLOAT)
+        state_bytes(optimizer, rows(table).saturating_mul(row), row, FLOAT)
     };
     let state = bags.tables.iter().map(state).fold(0, u64::saturating_add);
     // Pairs of row and position, twice if the sort alternates between two buffers; the bag of each lookup if it has a weight.
@@ -142,29 +161,56 @@ fn backward(call: &BoundCall<'_>, optimizer: RowOptimizer) -> Option<Lowering> {
     Some(launches(count, Kernel::FusedBags(bags), dtype, operands, flops))
 }
 
-/// Returns the launches that add the gradients of bags to the rows of a gradient of zeros, `[E, D]`: an update of rows without an optimizer.
-pub(super) fn added_gradients(call: &BoundCall<'_>, table: FusedTable, pooling: Pooling) -> Option<Lowering> {
+/// Returns the launches that add the gradients of bags to the rows of gradients of zeros, `[E, D]` each: an update of rows without an
+/// optimizer.
+pub(super) fn added_gradients(
+    call: &BoundCall<'_>,
+    tables: impl IntoIterator<Item = FusedTable>,
+    pooling: Pooling,
+) -> Option<Lowering> {
     let (grad, indices) = (call.tensor("grad")?, call.tensor("indices")?);
     let bags = FusedBags {
         update: Some(RowOptimizer::Sgd),
         bags: count(grad.size(0)),
-        tables: [table].into(),
+        tables: tables.into_iter().collect(),
         lookups: indices.numel(),
         pooling,
         weighted: false,
         element_bits: 32,
         index_bytes: indices.dtype.size(),
     };
-    let touched = rows(&bags, &table).saturating_mul(table.row_bytes);
+    let touched = |(at, table): (usize, &FusedTable)| {
+        let slot = Slot::Output(0, u16::try_from(at).ok()?);
+        let bytes = rows(table).saturating_mul(table.row_bytes);
+        Some(Operand { slot, role: Role::Write, bytes })
+    };
     let pairs = if bags.row_sort().goes_back_and_forth() { 16 } else { 8 };
-    let operands = [
-        read(call, "grad"),
-        read(call, "indices"),
-        Some(output_bytes(0, touched)),
-        Some(scratch(bags.lookups.saturating_mul(pairs))),
-    ];
+    let sorted = scratch(bags.lookups.saturating_mul(pairs));
+    let others = [read(call, "grad"), read(call, "indices"), Some(sorted)];
+    let operands: Vec<_> = bags.tables.iter().enumerate().map(touched).chain(others).collect();
     let (count, flops) = (backward_launches(&bags, RowOptimizer::Sgd), flops(&bags));
     Some(launches(count, Kernel::FusedBags(bags), Dtype::F32, operands, flops))
+}
+
+/// Returns the rows and columns of each table of a call for dense gradients.
+fn gradient_sizes(call: &BoundCall<'_>) -> Option<Vec<[i64; 2]>> {
+    let (rows, columns) = (call.ints("rows")?, call.ints("columns")?);
+    (rows.len() == columns.len()).then(|| rows.iter().zip(&columns).map(|(&r, &c)| [r, c]).collect())
+}
+
+fn dense_gradients(call: &BoundCall<'_>) -> Option<Lowering> {
+    let sizes = gradient_sizes(call)?;
+    let lookups = table_lookups(call, call.tensor("indices")?.numel(), sizes.len())?;
+    let table = |([rows, columns], lookups): ([i64; 2], u64)| {
+        let dim = count(columns);
+        FusedTable { rows: count(rows), dim, row_bytes: dim.saturating_mul(FLOAT), lookups }
+    };
+    let pooling = match call.int("mode")? {
+        0 => Pooling::Sum,
+        1 => Pooling::Mean,
+        _ => return None,
+    };
+    added_gradients(call, sizes.into_iter().zip(lookups).map(table), pooling)
 }
 
 /// Returns the activities of a backward pass: clearing the report; the sort; the means of bags; the step number, if the
@@ -196,7 +242,6 @@ fn row_launches(bags: &FusedBags) -> u32 {
 mod tests {
     use super::*;
     use crate::OpSet;
-    use crate::call::Arg;
     use crate::call::OpCall;
     use crate::kernel::KernelCall;
 
@@ -206,6 +251,10 @@ mod tests {
 
     fn rest(lookups: i64, offsets: i64, index: Dtype) -> Vec<Arg> {
         vec![Arg::Tensor(tensor(&[lookups], index)), Arg::Tensor(tensor(&[offsets], index))]
+    }
+
+    fn ints(sizes: &[i64]) -> Arg {
+        Arg::Ints(sizes.iter().copied().collect())
     }
 
     /// Two tables of 64 and 16 columns, 512 bags of 10 lookups each.
@@ -242,7 +291,7 @@ mod tests {
             (bags.bags, bags.lookups, bags.pooling, bags.weighted),
             (512, 10_240, Pooling::Mean, true)
         );
-        assert_eq!(bags.tables[1], FusedTable { rows: 300, dim: 16, row_bytes: 64 });
+        assert_eq!(bags.tables[1], FusedTable { rows: 300, dim: 16, row_bytes: 64, lookups: 5120 });
         let bytes: Vec<_> = call.operands.iter().map(|o| (o.slot, o.role, o.bytes)).collect();
         assert_eq!(bytes[0], (Slot::Input(0, 0), Role::Read, 5120 * 256));
         assert_eq!(bytes[1], (Slot::Input(0, 1), Role::Read, 300 * 64));
@@ -256,7 +305,7 @@ mod tests {
         let of =
             |bits, pitch| kernel(&forward_call(0, bits, vec![tensor(&[1000, pitch], Dtype::I8)], Arg::None));
         let (call, int8) = of(8, 132);
-        assert_eq!(int8.tables[0], FusedTable { rows: 1000, dim: 128, row_bytes: 132 });
+        assert_eq!(int8.tables[0], FusedTable { rows: 1000, dim: 128, row_bytes: 132, lookups: 10_240 });
         assert_eq!((call.dtype, int8.index_bytes, int8.weighted), (Dtype::I8, 8, false));
         let (call, int4) = of(4, 68);
         assert_eq!((int4.tables[0].dim, int4.element_bits), (128, 4));
@@ -288,9 +337,45 @@ mod tests {
     }
 
     #[test]
+    fn dense_gradients_of_several_tables_are_their_rows() {
+        let mut inputs = vec![Arg::Tensor(tensor(&[512, 80], Dtype::F32))];
+        inputs.extend(rest(10_240, 1025, Dtype::I64));
+        inputs.extend([ints(&[1_000_000, 300]), ints(&[64, 16]), Arg::Int(0)]);
+        let call = OpCall::new("steptime::embedding_bag_dense_backward", inputs);
+        let (lowered, bags) = kernel(&call);
+        assert_eq!((bags.update, bags.bags, bags.lookups), (Some(RowOptimizer::Sgd), 512, 10_240));
+        let bytes: Vec<_> = lowered.operands.iter().map(|o| (o.slot, o.role, o.bytes)).collect();
+        assert_eq!(bytes[0], (Slot::Output(0, 0), Role::Write, 5120 * 256));
+        assert_eq!(bytes[1], (Slot::Output(0, 1), Role::Write, 300 * 64));
+        let gradients = [[1_000_000, 64], [300, 16]].map(|shape| tensor(&shape, Dtype::F32));
+        assert_eq!(OpSet::standard().outputs(&call).unwrap(), [Arg::Tensors(gradients.to_vec())]);
+        let mut other = call.clone();
+        other.inputs[4] = ints(&[64]);
+        assert!(matches!(OpSet::standard().lower(&other), Lowering::Unknown(_)), "one size for two tables");
+    }
+
+    #[test]
+    fn lookups_of_each_table_are_those_that_a_call_states() {
+        let mut call = forward_call(0, 32, two(Dtype::F32), Arg::None);
+        call.inputs.push(ints(&[10_000, 240]));
+        let (lowered, bags) = kernel(&call);
+        assert_eq!([bags.tables[0].lookups, bags.tables[1].lookups, bags.lookups], [10_000, 240, 10_240]);
+        let bytes: Vec<_> = lowered.operands[..2].iter().map(|operand| operand.bytes).collect();
+        assert_eq!((bytes, lowered.flops), (vec![10_000 * 256, 240 * 64], 10_000 * 64 + 240 * 16));
+        let mut backward = backward_call("sgd", two(Dtype::F32), 0);
+        backward.inputs.push(ints(&[10_000, 240]));
+        // The longest table is cut into buckets.
+        assert_eq!(kernel(&backward).1.row_sort().kernels(), 2);
+        for other in [vec![10_240], vec![10_000, 241]] {
+            *call.inputs.last_mut().unwrap() = ints(&other);
+            assert!(matches!(OpSet::standard().lower(&call), Lowering::Unknown(_)));
+        }
+    }
+
+    #[test]
     fn lookups_are_sorted_as_the_kernels_plan_it() {
         let sort = |rows, lookups| {
-            let tables: Arc<[FusedTable]> = [FusedTable { rows, dim: 8, row_bytes: 32 }].into();
+            let tables: Arc<[FusedTable]> = [FusedTable { rows, dim: 8, row_bytes: 32, lookups }].into();
             let (_, bags) = kernel(&forward_call(0, 32, two(Dtype::F32), Arg::None));
             let sort = FusedBags { tables, lookups, ..bags }.row_sort();
             (sort.kernels(), sort.passes, sort.tile())

@@ -82,7 +82,9 @@ fn fused_bags(tables: u64, lookups: u64) -> KernelCall {
     let bags = lookups / 10;
     let kernel = FusedBags {
         update: Some(RowOptimizer::RowWiseAdagrad),
-        tables: (0..tables).map(|_| FusedTable { rows: 1_000_000, dim: 64, row_bytes: 256 }).collect(),
+        tables: (0..tables)
+            .map(|_| FusedTable { rows: 1_000_000, dim: 64, row_bytes: 256, lookups })
+            .collect(),
         bags,
         lookups: tables * lookups,
         pooling: Pooling::Sum,

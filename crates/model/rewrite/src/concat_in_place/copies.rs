@@ -7,8 +7,8 @@ use crate::nested_uses::is_passed_on;
 
 /// Ops that copy.
 const COPIES: [&str; 2] = ["aten::clone", "aten::contiguous"];
-/// Prefix of the updates.
-const UPDATE: &str = "steptime::embedding_bag_backward_";
+/// Prefixes of the ops that take gradients of bags with rows at any distance: updates of tables, and their dense gradients.
+const UPDATES: [&str; 2] = ["steptime::embedding_bag_backward_", "steptime::embedding_bag_dense_backward"];
 
 /// A copy, by its outermost op.
 pub(super) struct ColumnCopy {
@@ -30,7 +30,7 @@ fn copy(step: &StepIr, uses: &Uses, clone: OpId) -> Option<ColumnCopy> {
     let value = &step.tensors[from].value;
     let is_rows = value.shape.len() == 2 && value.strides.last() == Some(&1);
     let reads = |&reader: &OpId| {
-        let is_update = step.ops[reader].name.starts_with(UPDATE);
+        let is_update = UPDATES.iter().any(|name| step.ops[reader].name.starts_with(name));
         is_update || step.is_within(reader, op) || is_passed_on(step, reader, to)
     };
     let is_read = uses.consumers(to).iter().all(reads);

@@ -61,6 +61,7 @@ impl OpTypes {
             return Some(match own {
                 "embedding_bag" => OpTypes::Lookup,
                 "interaction" | "interaction_backward" => OpTypes::One,
+                "embedding_bag_dense_backward" => OpTypes::Update,
                 update if update.starts_with("embedding_bag_backward_") => OpTypes::Update,
                 _ => return None,
             });

@@ -4,6 +4,7 @@ use rustc_hash::FxHashMap;
 use steptime_aten::Dtype;
 use steptime_step::{OpId, StepIr, TensorId, Uses};
 
+use super::library::Library;
 use super::lookups::{Lookup, described, find};
 use super::result_consumers::{ResultUse, joined, list};
 use super::table_training::{self, LookupBackward, Rules};
@@ -20,13 +21,23 @@ pub(super) struct Member {
     joined: ResultUse,
 }
 
+/// Training of the tables of a group in its backward pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Training {
+    /// None.
+    None,
+    /// An optimizer, by the operators' name, updates the looked-up rows.
+    Update(&'static str),
+    /// Every table gets a dense gradient, which the optimizer of the step takes.
+    DenseGradient,
+}
+
 /// Lookups for one call.
 #[derive(Debug, Clone)]
 pub(super) struct Group {
     pub members: Vec<Member>,
     pub joined: ResultUse,
-    /// The operators' name of the optimizer.
-    pub optimizer: Option<&'static str>,
+    pub training: Training,
     /// The last lookup of the group to run, ...
     pub last: OpId,
     /// ... the first function of its backward pass, ...
@@ -37,14 +48,17 @@ pub(super) struct Group {
 
 impl Group {
     /// A group without the positions of its ops.
-    fn new(members: Vec<Member>, joined: ResultUse, optimizer: Option<&'static str>) -> Group {
+    fn new(members: Vec<Member>, joined: ResultUse, training: Training) -> Group {
         let last = members[0].lookup.op;
-        Group { members, joined, optimizer, last, first: None, begins: None }
+        Group { members, joined, training, last, first: None, begins: None }
     }
 
-    /// Whether an optimizer updates its tables.
-    pub fn is_updated(&self) -> bool {
-        self.optimizer.is_some() && self.trained().next().is_some()
+    /// The operators' name of the optimizer that updates its tables in the backward pass.
+    pub fn optimizer(&self) -> Option<&'static str> {
+        match self.training {
+            Training::Update(optimizer) => Some(optimizer),
+            Training::None | Training::DenseGradient => None,
+        }
     }
 
     /// The trained lookups of the group.
@@ -54,14 +68,14 @@ impl Group {
 }
 
 /// Properties shared by a group.
-type Key = (i64, bool, Dtype, Option<&'static str>, Option<OpId>, usize);
+type Key = (i64, bool, Dtype, Training, Option<OpId>, usize);
 
-/// The groups in the order of their last lookups, and the reasons why other lookups stay as they are; `refuses` returns the reason for one.
-pub(super) fn build(step: &StepIr, refuses: impl Fn(&Lookup) -> Option<String>) -> (Vec<Group>, Vec<String>) {
+/// The groups for a library in the order of their last lookups, and the reasons why other lookups stay as they are.
+pub(super) fn build(step: &StepIr, library: Library) -> (Vec<Group>, Vec<String>) {
     let uses = Uses::find(step);
     let (mut lookups, mut left) = find(step, &uses);
     lookups.retain(|lookup| {
-        let refused = refuses(lookup);
+        let refused = library.refuses(step, lookup);
         left.extend(refused.clone());
         refused.is_none()
     });
@@ -73,25 +87,24 @@ pub(super) fn build(step: &StepIr, refuses: impl Fn(&Lookup) -> Option<String>) 
     let mut rules = Rules::default();
     let mut groups: Vec<(Key, Group)> = Vec::new();
     for (at, (lookup, trained)) in lookups.into_iter().zip(trained).enumerate() {
-        let optimizer = match &trained {
-            Some(trained) if trained.shared => {
-                left.push(format!(
-                    "the gradient of {} is used outside its optimizer",
-                    described(step, lookup.table)
-                ));
-                continue;
-            }
+        let about = |what: &str| Err(format!("the gradient of {} {what}", described(step, lookup.table)));
+        let training = match &trained {
+            Some(trained) if !library.updates_tables() => match trained.is_sparse(step) {
+                true => about("is sparse"),
+                false => Ok(Training::DenseGradient),
+            },
+            Some(trained) if trained.shared => about("is used outside its optimizer"),
             Some(_) => {
                 let annotation = updates.owner(step, at);
                 table_training::optimizer(step, annotation, &updates.alone[at], lookup.table, &mut rules)
-                    .map(Some)
+                    .map(Training::Update)
             }
-            None => Ok(None),
+            None => Ok(Training::None),
         };
-        match optimizer {
-            Ok(optimizer) => {
+        match training {
+            Ok(training) => {
                 let joined = joined(step, &uses, &lookup, trained.as_ref());
-                add(step, &mut groups, Member { lookup, trained, joined }, optimizer);
+                add(step, &mut groups, Member { lookup, trained, joined }, training);
             }
             Err(why) => left.push(why),
         }
@@ -122,7 +135,7 @@ fn in_order(step: &StepIr, groups: &mut [Group]) {
     groups.sort_by_key(|group| place(&group.last));
 }
 
-fn add(step: &StepIr, groups: &mut Vec<(Key, Group)>, member: Member, optimizer: Option<&'static str>) {
+fn add(step: &StepIr, groups: &mut Vec<(Key, Group)>, member: Member, training: Training) {
     let (lookup, joined) = (&member.lookup, member.joined);
     let (op, dims) = match joined {
         ResultUse::Cat(op, _) | ResultUse::Stack(op, _) => {
@@ -131,10 +144,10 @@ fn add(step: &StepIr, groups: &mut Vec<(Key, Group)>, member: Member, optimizer:
         ResultUse::Alone => (None, 0),
     };
     let dtype = step.tensors[lookup.indices].value.dtype;
-    let key = (lookup.bags, lookup.mean, dtype, optimizer, op, dims);
+    let key = (lookup.bags, lookup.mean, dtype, training, op, dims);
     match groups.iter_mut().find(|(other, _)| op.is_some() && *other == key) {
         Some((_, group)) => group.members.push(member),
-        None => groups.push((key, Group::new(vec![member], joined, optimizer))),
+        None => groups.push((key, Group::new(vec![member], joined, training))),
     }
 }
 
@@ -149,7 +162,7 @@ fn runs(step: &StepIr, mut group: Group) -> Vec<Group> {
         ResultUse::Stack(op, _) => list(step, op).map_or(0, <[TensorId]>::len),
         _ => 0,
     };
-    let of = |members: Vec<Member>, joined: ResultUse| Group::new(members, joined, group.optimizer);
+    let of = |members: Vec<Member>, joined: ResultUse| Group::new(members, joined, group.training);
     match group.joined {
         ResultUse::Stack(..) if group.members.len() < all => {
             group.members.into_iter().map(|member| of(vec![member], ResultUse::Alone)).collect()

@@ -15,6 +15,8 @@ use super::views::Views;
 pub(super) enum Library {
     /// `steptime.operators`.
     Steptime,
+    /// `steptime.operators`, with dense gradients of the tables for an optimizer of the step.
+    SteptimeDense,
     /// `fbgemm_gpu`.
     Fbgemm,
 }
@@ -33,9 +35,14 @@ impl Library {
         inputs: &'c Inputs,
     ) -> Box<dyn Calls + 'c> {
         match self {
-            Library::Steptime => Box::new(Pool { group, inputs }),
+            Library::Steptime | Library::SteptimeDense => Box::new(Pool { group, inputs }),
             Library::Fbgemm => Box::new(FusedTables::new(views, group, inputs)),
         }
+    }
+
+    /// Whether its backward pass updates the tables.
+    pub fn updates_tables(self) -> bool {
+        self != Library::SteptimeDense
     }
 
     /// Reason why the library does not support a lookup.

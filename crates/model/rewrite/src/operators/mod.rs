@@ -2,6 +2,7 @@
 
 mod calls;
 mod copies;
+mod dense_gradients;
 mod dot;
 mod fbgemm;
 mod gradient;
@@ -25,6 +26,7 @@ mod views;
 
 use steptime_step::{Draft, Patch, StepIr, Uses};
 
+pub use self::dense_gradients::DenseOperators;
 use self::inputs::InputCache;
 use self::library::Library;
 use self::state::OptimizerRemoval;
@@ -60,10 +62,15 @@ impl Rule for Operators {
     }
 
     fn patches(&self, step: &StepIr, _: &Facts<'_>) -> Result<Vec<Patch>, Error> {
-        let Lookups { draft, mut patches, left } = lookups(step, Library::Steptime, self.name())?;
-        patches.extend(interaction::patches(draft.step(), self.name()));
-        named(patches, left, "no embedding table is looked up, and no dot interaction is computed")
+        steptime_patches(step, Library::Steptime, self.name())
     }
+}
+
+/// The patches of a rule with the operators of `steptime.operators`.
+fn steptime_patches(step: &StepIr, library: Library, rule: &'static str) -> Result<Vec<Patch>, Error> {
+    let Lookups { draft, mut patches, left } = lookups(step, library, rule)?;
+    patches.extend(interaction::patches(draft.step(), rule));
+    named(patches, left, "no embedding table is looked up, and no dot interaction is computed")
 }
 
 /// Embedding bags and rows of embedding tables by FBGEMM's table-batched embeddings, grouped into calls as by [`Operators`].
@@ -121,7 +128,7 @@ fn lookups(step: &StepIr, library: Library, rule: &'static str) -> Result<Lookup
         draft.patch(&patch)?;
         patches.push(patch);
     }
-    let (groups, mut left) = groups::build(draft.step(), |lookup| library.refuses(draft.step(), lookup));
+    let (groups, mut left) = groups::build(draft.step(), library);
     let mut made = InputCache::default();
     let mut leaving = OptimizerRemoval::find(draft.step(), &groups);
     for group in &groups {

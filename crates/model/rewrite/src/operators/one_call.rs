@@ -2,7 +2,7 @@
 
 use steptime_step::{Call, Draft, NewOp, OpId, Patch, Place, StepIr, TensorId};
 
-use super::groups::Group;
+use super::groups::{Group, Training};
 use super::inputs::{self, InputCache};
 use super::library::Library;
 use super::state::{self, OptimizerRemoval};
@@ -21,7 +21,11 @@ pub(super) fn patch(
     let (step, uses) = (draft.step(), draft.uses());
     let mut views = Views { step, patch: Patch::new(rule) };
     let mut removed: Vec<OpId> = group.members.iter().map(|member| member.lookup.op).collect();
-    removed.extend(group.trained().flat_map(|trained| trained.roots.iter().copied()));
+    removed.extend(group.trained().flat_map(|trained| match group.training {
+        // Dense gradients are accumulated as before.
+        Training::DenseGradient => &trained.roots[..1],
+        _ => &trained.roots[..],
+    }));
     let inputs = inputs::build(&mut views, uses, group, &removed, made);
     let at = Place::Before(group.last);
     let (pooled, after) = results::build(&mut views, group);
@@ -30,13 +34,14 @@ pub(super) fn patch(
     for op in inputs.ops.iter().cloned().chain(forward).chain(after) {
         views.patch.insert.push((at, op));
     }
-    if let Some(first) = group.first.filter(|_| group.is_updated()) {
+    if let Some(first) = group.first.filter(|_| group.training != Training::None) {
         let (comes, functions) = gradient::build(&mut views, uses, group)?;
         let backward = calls.backward(&mut views, comes);
         views.patch.insert.extend(functions.into_iter().chain(backward).map(|op| (Place::Before(first), op)));
-        leaving.leave(&mut views.patch, step, group);
-    } else {
-        leaving.stay(group);
+    }
+    match group.optimizer() {
+        Some(_) => leaving.leave(&mut views.patch, step, group),
+        None => leaving.stay(group),
     }
     let taken = group.members.iter().flat_map(|member| [Some(member.lookup.indices), member.lookup.offsets]);
     let taken: Vec<TensorId> = taken.flatten().collect();
@@ -63,9 +68,12 @@ fn why(step: &StepIr, group: &Group, library: Library, patch: &Patch) -> String 
         1 => "one table".to_owned(),
         tables => format!("{tables} tables"),
     };
-    let update =
-        group.optimizer.map_or(String::new(), |optimizer| format!(", their gradients and {optimizer}"));
-    let kept: u64 = group.optimizer.filter(|_| library == Library::Steptime).map_or(0, |optimizer| {
+    let update = match group.training {
+        Training::None => String::new(),
+        Training::Update(optimizer) => format!(", their gradients and {optimizer}"),
+        Training::DenseGradient => " and their dense gradients".to_owned(),
+    };
+    let kept: u64 = group.optimizer().filter(|_| library == Library::Steptime).map_or(0, |optimizer| {
         members.map(|lookup| state::bytes(&step.tensors[lookup.table].value, optimizer)).sum()
     });
     let kept = match kept {

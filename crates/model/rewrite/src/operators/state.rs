@@ -49,14 +49,14 @@ impl OptimizerRemoval {
             gone: FxHashSet::default(),
             owners: BTreeSet::new(),
             next: 0,
-            groups: groups.iter().filter(|group| group.is_updated()).count(),
+            groups: groups.iter().filter(|group| group.optimizer().is_some()).count(),
         }
     }
 
     /// Keeps the tables of a group in their optimizer, if they have one.
     pub(super) fn stay(&mut self, group: &Group) {
         self.next += group.trained().count();
-        self.groups -= usize::from(group.is_updated());
+        self.groups -= usize::from(group.optimizer().is_some());
     }
 
     /// Removes the tables of a group from their optimizers. An optimizer without any op left is removed.

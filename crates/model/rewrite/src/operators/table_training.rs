@@ -21,7 +21,7 @@ pub(crate) struct LookupBackward {
     pub gradient: TensorId,
     /// The table, and tensors computed from its gradient.
     pub own: FxHashSet<TensorId>,
-    /// The table's gradient.
+    /// The table's gradient, and what it is accumulated into.
     made: Vec<TensorId>,
     /// Whether ops other than the optimizer take it.
     pub shared: bool,
@@ -31,6 +31,16 @@ impl LookupBackward {
     /// The backward function.
     pub fn function(&self) -> OpId {
         self.roots[0]
+    }
+
+    /// The gradient that it computes for the table.
+    pub fn table_gradient(&self) -> Option<TensorId> {
+        self.made.first().copied()
+    }
+
+    /// Whether the gradient of the table is sparse.
+    pub fn is_sparse(&self, step: &StepIr) -> bool {
+        self.made.iter().any(|&made| step.tensors[made].value.is_sparse())
     }
 }
 

@@ -4,7 +4,7 @@ use crate::common;
 
 use common::{counts, named, open, takes};
 use steptime_aten::Arg;
-use steptime_rewrite::{Error, Facts, Fbgemm, FuseEmbeddingBags, Operators, Rule};
+use steptime_rewrite::{DenseOperators, Error, Facts, Fbgemm, FuseEmbeddingBags, Operators, Rule};
 use steptime_step::{Draft, OpId, StepIr, Uses, schedule};
 
 const BATCH: i64 = 2048;
@@ -72,6 +72,14 @@ fn what_runs_is_fewer_kernels() {
     // Per table two copies, the lookup, its gradient and its update: one copy of indices and one of offsets stay.
     assert!(after.graph.activities.len() + 5 * tables - 10 < example.graph.activities.len());
     assert!(named(&step, "aten::add_").len() < named(&example.step, "aten::add_").len());
+}
+
+#[test]
+fn sparse_gradients_are_not_made_dense() {
+    let example = open("dlrm_default_2048");
+    let step = example.after(&DenseOperators).expect("the interaction becomes one call");
+    assert_eq!(counts(&step)["aten::embedding_bag"], 8);
+    assert_eq!(counts(&step)["steptime::interaction"], 1);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::{Grouping, Ints, Lookups, OffsetsFromSizes, Payload, RowOptimizer, Si
 use crate::{Buffer, Error, Float, Slice, SliceMut, Stream};
 
 /// Name of the result in messages, as on the CPU.
-const NAME: &str = "the gradient of a table";
+pub(super) const NAME: &str = "the gradient of a table";
 
 /// The gradient `[E, D]` of a table, in 32 bits, from the gradient `[B, D]` of its bags, with elements `G`. A row without lookups has zeros; the others
 /// have the bits of `steptime_ops::embedding::backward`, except that zeros are positive.
@@ -45,7 +45,7 @@ impl<G: Float> DenseGradient<G> {
         }
         let stride = shape[1];
         let sizes = Sizes { bags, lookups, index_width: 8, offset_width: 8, weighted: false, stride };
-        let tables = unplaced(shape, pooling)?;
+        let tables = unplaced(&[shape], pooling)?;
         let payload = Payload::needed(&tables, false);
         let grouping = Grouping::new(stream, &tables, sizes, lookups, payload)?;
         Ok(DenseGradient {
@@ -53,7 +53,7 @@ impl<G: Float> DenseGradient<G> {
             pooling,
             sums: OffsetsFromSizes::new(stream.device())?,
             offsets: Buffer::zeros(stream, bags + 1)?,
-            rows: RowOptimizer::adding(stream, &tables, &grouping, sizes)?,
+            rows: RowOptimizer::adding(stream, &tables, &grouping, sizes)?.moving(),
             grouping,
         })
     }
@@ -74,23 +74,13 @@ impl<G: Float> DenseGradient<G> {
         gradient: Slice<'_, G>,
         to: &mut SliceMut<'_, f32>,
     ) -> Result<(), Error> {
-        let [rows, dim] = self.shape;
-        let (found, needed) = (to.len(), rows * dim);
-        if found != needed {
-            return Err(Error::Size { what: NAME, found, needed });
-        }
-        if !to.address().is_multiple_of(16) {
-            return Err(Error::Unsupported {
-                what: format!("{NAME} at address {:#x}", to.address()),
-                remedy: "begin it at a multiple of 16 bytes",
-            });
-        }
         self.sums.run(stream, sizes, &mut self.offsets.as_mut())?;
         let lookups = Lookups::new(sizes.len(), Ints::I64(indices), Ints::I64(self.offsets.as_ref()))?;
         self.grouping.run(stream, &lookups)?;
-        to.fill_bytes(stream, 0)?;
-        let bytes = to.slice(0..needed).cast();
-        let table = Table::borrow_mut(NAME, bytes, self.shape, Element::F32, Element::F32.align() * dim)?;
+        let len = to.len();
+        let mut whole = to.slice(0..len);
+        whole.fill_bytes(stream, 0)?;
+        let table = gradient_table(whole, self.shape)?;
         let mut tables = Tables::new(vec![table], self.pooling);
         self.rows.step(stream, &mut tables, &lookups, &self.grouping, Bounds::Error, gradient)
     }
@@ -108,19 +98,37 @@ impl<G: Float> DenseGradient<G> {
         }
         let bags = self.grouping.sizes().bags;
         let lookups = Lookups::new(bags, Ints::I64(indices), Ints::I64(self.offsets.as_ref()))?;
-        let tables = unplaced(self.shape, self.pooling)?;
+        let tables = unplaced(&[self.shape], self.pooling)?;
         self.grouping.check(stream, &tables, &lookups, Bounds::Error).map(|_| ())
     }
 }
 
-/// A table of this shape without memory, for compiling and for messages.
-fn unplaced(shape: [usize; 2], pooling: Pooling) -> Result<Tables<'static>, Error> {
-    let pitch = Element::F32.align() * shape[1];
-    // SAFETY: kernels get the addresses of the tables of a step, and this one takes part in none: only its shape, its
-    // name and the alignment of its address are used.
-    let memory = unsafe { Slice::from_raw(256, shape[0].saturating_mul(pitch)) };
-    let table = Table::borrow(NAME, memory, shape, Element::F32, pitch)?;
-    Ok(Tables::new(vec![table], pooling))
+/// The memory of a gradient as a table of this shape.
+pub(super) fn gradient_table(to: SliceMut<'_, f32>, shape: [usize; 2]) -> Result<Table<'_>, Error> {
+    let [rows, dim] = shape;
+    let (found, needed) = (to.len(), rows.saturating_mul(dim));
+    if found != needed {
+        return Err(Error::Size { what: NAME, found, needed });
+    }
+    if !to.address().is_multiple_of(16) {
+        return Err(Error::Unsupported {
+            what: format!("{NAME} at address {:#x}", to.address()),
+            remedy: "begin it at a multiple of 16 bytes",
+        });
+    }
+    Table::borrow_mut(NAME, to.cast(), shape, Element::F32, Element::F32.align() * dim)
+}
+
+/// Tables of these shapes without memory, for compiling and for messages.
+pub(super) fn unplaced(shapes: &[[usize; 2]], pooling: Pooling) -> Result<Tables<'static>, Error> {
+    let table = |&[rows, dim]: &[usize; 2]| {
+        let pitch = Element::F32.align() * dim;
+        // SAFETY: kernels get the addresses of the tables of a step, and these take part in none: only their shapes,
+        // their names and the alignment of their addresses are used.
+        let memory = unsafe { Slice::from_raw(256, rows.saturating_mul(pitch)) };
+        Table::borrow(NAME, memory, [rows, dim], Element::F32, pitch)
+    };
+    Ok(Tables::new(shapes.iter().map(table).collect::<Result<_, _>>()?, pooling))
 }
 
 #[cfg(test)]
@@ -129,9 +137,9 @@ mod tests {
 
     #[test]
     fn shapes_that_no_table_has_are_refused() {
-        assert!(unplaced([5, 3], Pooling::Sum).is_ok());
+        assert!(unplaced(&[[5, 3]], Pooling::Sum).is_ok());
         for shape in [[0, 4], [4, 0], [1 << 33, 4]] {
-            assert!(unplaced(shape, Pooling::Mean).is_err(), "{shape:?}");
+            assert!(unplaced(&[[5, 3], shape], Pooling::Mean).is_err(), "{shape:?}");
         }
     }
 }

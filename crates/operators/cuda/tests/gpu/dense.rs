@@ -6,7 +6,8 @@ use crate::support::number::Number;
 use crate::support::random::Random;
 
 use half::bf16;
-use steptime_cuda::embedding::{BagSizes, DenseGradient, OffsetsFromSizes};
+use steptime_cuda::embedding as device;
+use steptime_cuda::embedding::{BagSizes, DenseGradient, DenseGradients, OffsetsFromSizes, Sizes};
 use steptime_cuda::{Buffer, Error, Graph, Stream};
 use steptime_ops::Cpu;
 use steptime_ops::embedding::backward::{Gradient, sparse_gradients};
@@ -222,6 +223,153 @@ fn captured_gradients_are_those_of_what_is_there_when_they_are_replayed() {
         other.run(&stream, &mut op).unwrap();
     }
     other.compare(&stream, &case, "a run between replays");
+}
+
+/// Cases of several tables on the GPU: joined lookups, the gradient of all bags, and the gradients of the tables.
+struct Joined<G = f32> {
+    bags: usize,
+    indices: Buffer<i64>,
+    offsets: Buffer<i64>,
+    gradient: Buffer<G>,
+    to: Vec<Buffer<f32>>,
+}
+
+impl<G: Number> Joined<G> {
+    /// Elements behind the columns of each row of the gradient.
+    const PAD: usize = 4;
+
+    fn new(stream: &Stream, cases: &[Case]) -> Joined<G> {
+        let bags = cases[0].sizes.len();
+        let indices: Vec<i64> = cases.iter().flat_map(|case| case.indices.clone()).collect();
+        let sizes: Vec<i64> = cases.iter().flat_map(|case| case.sizes.clone()).collect();
+        let mut gradient = Vec::new();
+        for bag in 0..bags {
+            for case in cases {
+                let dim = case.shape[1];
+                gradient.extend(case.gradient[bag * dim..][..dim].iter().map(|&value| G::rounded(value)));
+            }
+            gradient.extend([G::rounded(f32::NAN); 4]);
+        }
+        let nan = |case: &Case| vec![f32::NAN; case.shape[0] * case.shape[1]];
+        Joined {
+            bags,
+            indices: Buffer::from_host(stream, &indices).unwrap(),
+            offsets: Buffer::from_host(stream, &offsets(&sizes)).unwrap(),
+            gradient: Buffer::from_host(stream, &gradient).unwrap(),
+            to: cases.iter().map(|case| Buffer::from_host(stream, &nan(case)).unwrap()).collect(),
+        }
+    }
+
+    fn lookups(&self) -> device::Lookups<'_> {
+        let [indices, offsets] = [&self.indices, &self.offsets].map(|ints| device::Ints::I64(ints.as_ref()));
+        device::Lookups::new(self.bags, indices, offsets).unwrap()
+    }
+
+    fn op(&self, stream: &Stream, cases: &[Case]) -> Result<DenseGradients<G>, Error> {
+        let shapes: Vec<[usize; 2]> = cases.iter().map(|case| case.shape).collect();
+        let stride = shapes.iter().map(|shape| shape[1]).sum::<usize>() + Joined::<G>::PAD;
+        let longest = cases.iter().map(|case| case.indices.len()).max().unwrap();
+        let sizes = Sizes::from_lookups(&self.lookups(), stride);
+        DenseGradients::new(stream, shapes, sizes, longest, cases[0].pooling)
+    }
+
+    fn run(&mut self, stream: &Stream, op: &mut DenseGradients<G>) -> Result<(), Error> {
+        let [indices, offsets] = [&self.indices, &self.offsets].map(|ints| device::Ints::I64(ints.as_ref()));
+        let lookups = device::Lookups::new(self.bags, indices, offsets)?;
+        let to: Vec<_> = self.to.iter_mut().map(Buffer::as_mut).collect();
+        op.group(stream, &lookups)?;
+        op.clear(stream, &to)?;
+        op.add(stream, &lookups, self.gradient.as_ref(), to)
+    }
+
+    /// Fails unless all results have the bits of the CPU, but for the sign of zeros.
+    fn compare(&self, stream: &Stream, cases: &[Case], what: &str) {
+        for (table, (to, case)) in self.to.iter().zip(cases).enumerate() {
+            let found = to.to_host(stream).unwrap();
+            for (at, (found, expected)) in found.iter().zip(case.expected()).enumerate() {
+                let same = found.to_bits() == (expected + 0.0).to_bits();
+                assert!(same, "{what}, table {table}, element {at}: {found} for {expected}");
+            }
+        }
+    }
+}
+
+#[test]
+fn dense_gradients_of_several_tables_have_the_bits_of_the_cpu() {
+    let Some(stream) = gpu() else { return };
+    compare_joined::<f32>(&stream);
+}
+
+#[test]
+fn dense_gradients_of_several_tables_from_16_bits_have_the_bits_of_the_cpu() {
+    let Some(stream) = gpu() else { return };
+    compare_joined::<bf16>(&stream);
+}
+
+fn compare_joined<G: Number>(stream: &Stream) {
+    let mut random = Random(6);
+    let sets: [(&[[usize; 2]], usize, usize); 5] = [
+        (&[[1, 1]], 1, 3),
+        (&[[40, 7], [3, 64], [700, 128]], 33, 5),
+        (&[[100_000, 16], [9000, 33], [50, 260], [100_000, 16]], 3000, 4),
+        // More tables than one launch clears.
+        (&[[1000, 32]; 70], 20, 2),
+        (&[[100_000, 1]; 16], 8192, 1),
+    ];
+    for (shapes, bags, most) in sets {
+        for pooling in [Pooling::Sum, Pooling::Mean] {
+            let mut cases = Vec::new();
+            for &shape in shapes {
+                let of_bags = sizes(&mut random, bags, most);
+                let mut case = Case::new(&mut random, shape, pooling, of_bags);
+                case.gradient.iter_mut().for_each(|value| *value = G::rounded(*value).value());
+                cases.push(case);
+            }
+            let mut joined = Joined::<G>::new(stream, &cases);
+            let mut op = joined.op(stream, &cases).unwrap();
+            for _ in 0..2 {
+                joined.run(stream, &mut op).unwrap();
+                op.check(stream, &joined.lookups()).unwrap();
+                joined.compare(stream, &cases, &format!("{} tables {bags} {pooling:?}", shapes.len()));
+            }
+            let graph = Graph::capture(stream, |stream| joined.run(stream, &mut op)).unwrap();
+            for to in &mut joined.to {
+                to.as_mut().fill_bytes(stream, 0xff).unwrap();
+            }
+            // SAFETY: all buffers and the operator live, and the stream is waited for.
+            unsafe { graph.replay() }.unwrap();
+            joined.compare(stream, &cases, "a replay");
+        }
+    }
+}
+
+#[test]
+fn wrong_lookups_of_several_tables_give_zeros_and_are_named() {
+    let Some(stream) = gpu() else { return };
+    let mut random = Random(7);
+    let mut cases: Vec<Case> = [[10, 8], [12, 8]]
+        .map(|shape| Case::new(&mut random, shape, Pooling::Sum, vec![3; 4]))
+        .into_iter()
+        .collect();
+    cases[1].indices[4] = 12;
+    let mut joined = Joined::<f32>::new(&stream, &cases);
+    let mut op = joined.op(&stream, &cases).unwrap();
+    joined.run(&stream, &mut op).unwrap();
+    for to in &joined.to {
+        assert!(to.to_host(&stream).unwrap().iter().all(|&value| value == 0.0));
+    }
+    match op.check(&stream, &joined.lookups()).unwrap_err() {
+        Error::Embedding(EmbeddingError::Index { table: 1, bag: 1, index: 12, rows: 12, .. }) => {}
+        other => panic!("{other}"),
+    }
+    let max = DenseGradients::<f32>::new(
+        &stream,
+        vec![[10, 8]],
+        Sizes::from_lookups(&joined.lookups(), 8),
+        24,
+        Pooling::Max,
+    );
+    assert!(max.unwrap_err().to_string().contains("pool them by sum or mean"));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod bags;
 mod copies;
 mod cross_entropy;
+mod dense_gradients;
 mod element_function;
 mod exchange;
 mod layer;
@@ -20,6 +21,7 @@ mod work;
 pub(crate) use bags::{BagArgs, GpuBags};
 pub(crate) use copies::copies;
 pub(crate) use cross_entropy::{CrossEntropyArgs, cross_entropy, cross_entropy_backward};
+pub(crate) use dense_gradients::{DenseGradientArgs, GpuDenseGradients};
 pub(crate) use element_function::ElementFunction;
 pub(crate) use exchange::{GpuAllReduce, GpuAllToAll, Parts, exchanged_bags};
 pub(crate) use layer::GpuLayer;

@@ -32,7 +32,7 @@ pub(super) const ROWS: &[Row] = &[
     }),
 ];
 
-/// `embedding_bag(tables, indices, offsets, weights, mode, bits, plan)`: `[bags, columns of all tables]`.
+/// `embedding_bag(tables, indices, offsets, weights, mode, bits, plan, lookups)`: `[bags, columns of all tables]`.
 fn pooled(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
     if !b.is_none(3) {
         return Err("its lookups have weights".to_owned());
@@ -69,7 +69,7 @@ fn pooled(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
     })))
 }
 
-/// `embedding_bag_backward_*(grad, tables, indices, offsets, weights, mode, plan)`.
+/// `embedding_bag_backward_*(grad, tables, indices, offsets, weights, mode, plan, lookups)`.
 fn update(b: &mut Binder<'_, '_>, rule: fn(&crate::numbers::Numbers) -> RowRule) -> Result<Built, Refusal> {
     if !b.is_none(4) {
         return Err("its lookups have weights".to_owned());
@@ -111,7 +111,7 @@ fn update(b: &mut Binder<'_, '_>, rule: fn(&crate::numbers::Numbers) -> RowRule)
 }
 
 /// Checks that elements are neighbours; on a GPU those of each row.
-fn rows_in_order(target: Target, arg: &Arg) -> Result<(), Refusal> {
+pub(super) fn rows_in_order(target: Target, arg: &Arg) -> Result<(), Refusal> {
     let is_rows = matches!(arg.layout.strides(), [_, 1]);
     if target == Target::Cuda && is_rows { Ok(()) } else { in_order(arg) }
 }
@@ -123,6 +123,10 @@ fn join(b: &mut Binder<'_, '_>, at: usize, inputs: usize) -> Result<Vec<String>,
         let memory = b.places.locate(tensor)?.memory;
         let is_known = b.joined.iter().any(|one| b.places.memory_of(one.tensor) == Some(memory));
         let is_made = b.places.memories[memory.0].made;
+        if b.row().round > 0 && !is_made {
+            let why = "it takes the inputs of its tables joined, which only the first batch of an update has";
+            return Err(format!("{why}: accumulate without `operators`"));
+        }
         if is_known || is_made {
             continue;
         }

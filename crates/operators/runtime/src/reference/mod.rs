@@ -217,7 +217,7 @@ fn feed(session: &mut Session, model: &Model) {
 
 #[test]
 fn every_op_is_near_its_plain_version() {
-    use steptime_rewrite::{Facts, FuseLinear, Operators, Rule, apply};
+    use steptime_rewrite::{DenseOperators, Facts, FuseLinear, Operators, Rule, apply};
     let mut names = BTreeSet::new();
     for text in descriptions() {
         let model = Model::parse(&text).expect("a model");
@@ -228,7 +228,7 @@ fn every_op_is_near_its_plain_version() {
             |session| feed(session, &model),
             &mut names,
         );
-        for rule in [&Operators as &dyn Rule, &FuseLinear] {
+        for rule in [&Operators as &dyn Rule, &DenseOperators, &FuseLinear] {
             let mut changed = plain.clone();
             let ops = changed.ops().clone();
             if apply(&mut changed.step, &[rule], &Facts::new(&ops, Some(33))).is_ok() {

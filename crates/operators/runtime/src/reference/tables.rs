@@ -95,6 +95,20 @@ pub(super) fn results(of: &Operands<'_>) -> Option<Vec<(TensorId, Plain)>> {
                 ),
             )])
         }
+        "steptime::embedding_bag_dense_backward" => {
+            let (grad, mean, made) = (of.at(0), of.number(5) == 1.0, of.call?.outputs[0].tensors());
+            let Argument::Ints(rows) = &of.call?.inputs[3] else { return None };
+            let Argument::Ints(columns) = &of.call?.inputs[4] else { return None };
+            let (mut column, mut all) = (0, Vec::new());
+            for (at, (indices, bag_of, size)) in split(of, made, of.at(1), of.at(2)).iter().enumerate() {
+                let sizes: Vec<f64> =
+                    (0..*size).map(|bag| bag_of.iter().filter(|&&own| own == bag).count() as f64).collect();
+                let (rows, width) = (rows[at] as usize, columns[at] as usize);
+                all.push((made[at], gradient(grad, column, rows, width, indices, bag_of, &sizes, mean)));
+                column += width;
+            }
+            Some(all)
+        }
         _ => None,
     }
 }

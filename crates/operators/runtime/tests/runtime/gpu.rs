@@ -3,7 +3,7 @@
 use steptime_cuda::Device;
 use steptime_cuda::gemm::Math;
 use steptime_ops::Cpu;
-use steptime_rewrite::{Bf16, Facts, FuseCasts, FuseLinear, Operators, Rule, apply};
+use steptime_rewrite::{Bf16, DenseOperators, Facts, FuseCasts, FuseLinear, Operators, Rule, apply};
 use steptime_runtime::{DescribedStep, GpuOptions, Numbers, Program, Reuse, Session, Target};
 
 use crate::common::{device, feed, fill, losses};
@@ -22,11 +22,15 @@ fn session(described: &DescribedStep, device: &Device, math: Math, graph: bool, 
     session
 }
 
-/// The steps of a model: plain, and by the operators where they apply with the same results, each in 32 bits and in 16.
+/// The steps of a model: plain, with dense gradients of all tables in one call, and by the operators where they apply with the same results, each
+/// in 32 bits and in 16.
 fn steps(reference: &Reference) -> Vec<(&'static str, DescribedStep)> {
     let adam = reference.name.contains("towers") || reference.name.contains("wide");
-    let plans: [(&str, &[&dyn Rule]); 5] = [
+    let plans: [(&str, &[&dyn Rule]); 8] = [
         ("plain", &[]),
+        ("dense gradients", &[&DenseOperators, &FuseLinear]),
+        ("dense gradients with casts, bf16", &[&DenseOperators, &Bf16]),
+        ("dense gradients, bf16", &[&DenseOperators, &Bf16, &FuseCasts, &FuseLinear]),
         ("operators", &[&Operators, &FuseLinear]),
         ("plain, bf16", &[&Bf16]),
         ("operators with casts, bf16", &[&Operators, &Bf16]),

@@ -3,8 +3,8 @@
 use steptime_aten::Arg;
 use steptime_aten::optimizer::Form;
 use steptime_rewrite::{
-    Bf16, CudaGraph, Facts, FuseCasts, FuseCrossEntropy, FuseLinear, FusePointwise, Operators, Optimizer,
-    PrefetchInputs, Rule, Tf32, apply,
+    Bf16, CudaGraph, DenseOperators, Facts, FuseCasts, FuseCrossEntropy, FuseLinear, FusePointwise,
+    Operators, Optimizer, PrefetchInputs, Rule, Tf32, apply,
 };
 use steptime_runtime::{DescribedStep, Program, Reuse, Target};
 use steptime_step::{Call, NewOp, OpId, Patch, Place, TensorId};
@@ -19,8 +19,9 @@ const NEAR: f64 = 1e-4;
 fn losses_are_the_same_after_rules() {
     let fused = Optimizer { form: Form::Fused };
     let foreach = Optimizer { form: Form::Foreach };
-    let rules: [(&str, Vec<&dyn Rule>); 10] = [
+    let rules: [(&str, Vec<&dyn Rule>); 11] = [
         ("operators", vec![&Operators]),
+        ("dense gradients", vec![&DenseOperators]),
         ("fuse-linear", vec![&FuseLinear]),
         ("optimizer fused", vec![&fused]),
         ("optimizer foreach", vec![&foreach]),
@@ -31,7 +32,7 @@ fn losses_are_the_same_after_rules() {
         ("operators, fuse-linear, fuse-elementwise", vec![&Operators, &FuseLinear, &FusePointwise]),
         ("operators, fuse-linear, prefetch-inputs", vec![&Operators, &FuseLinear, &PrefetchInputs]),
     ];
-    let mut applied = [0; 10];
+    let mut applied = [0; 11];
     for reference in references() {
         let program = Program::new(&described(&reference.model, &[])).expect("it compiles");
         let numbers = reference.numbers(&program);
@@ -84,6 +85,59 @@ fn tables_whose_results_two_concatenations_take_have_one_call() {
     assert!(!sums.iter().flatten().any(|shape| shape[..] == [batch, 16]), "{sums:?}");
     let cats = instructions(&step, "aten::cat");
     assert_eq!(cats, [vec![vec![batch, 13], vec![batch, 416], vec![batch, 429]]]);
+}
+
+#[test]
+fn dense_gradients_of_several_tables_have_one_call() {
+    let model = shipped("wide_and_deep");
+    let batch = model.batch() as i64;
+    let step = described(&model, &[&DenseOperators]);
+    let bags = instructions(&step, "steptime::embedding_bag");
+    let results: Vec<_> = bags.iter().map(|shapes| shapes.last().expect("a result").clone()).collect();
+    assert_eq!(results, [[batch, 16], [batch, 512]]);
+    let gradients = instructions(&step, "steptime::embedding_bag_dense_backward");
+    let mut results: Vec<_> = gradients.iter().map(|shapes| shapes[3..].to_vec()).collect();
+    results.sort_unstable();
+    assert_eq!(results, [vec![vec![100_000, 1]; 16], vec![vec![100_000, 32]; 16]]);
+    for gone in ["aten::embedding_bag", "aten::_embedding_bag_dense_backward"] {
+        assert_eq!(instructions(&step, gone).len(), 0, "{gone}");
+    }
+    // The gradient of a sum is one column for all.
+    assert_eq!(instructions(&step, "aten::clone"), [[[batch, 16], [batch, 16]]]);
+}
+
+#[test]
+fn dense_gradients_of_several_tables_have_the_bits_of_single_ones() {
+    let mut compared = 0;
+    for reference in references() {
+        let plain = described(&reference.model, &[]);
+        let mut joined = plain.clone();
+        let ops = joined.ops().clone();
+        let facts = Facts::new(&ops, Some(reference.model.batch()));
+        if apply(&mut joined.step, &[&DenseOperators], &facts).is_err() {
+            continue;
+        }
+        let names = |name: &str| joined.step.running().into_iter().any(|op| joined.step.ops[op].name == name);
+        // Its sums are rounded in another order.
+        if names("steptime::interaction") {
+            continue;
+        }
+        assert!(names("steptime::embedding_bag_dense_backward"), "{}", reference.name);
+        let run = |step: &DescribedStep| {
+            let program = Program::new(step).expect("it compiles");
+            let numbers = reference.numbers(&program);
+            let mut session = session(program, 2, numbers);
+            let mut bits: Vec<u32> =
+                losses(&mut session, &reference.model, 20).iter().map(|loss| loss.to_bits()).collect();
+            for tensor in session.tensors() {
+                bits.extend(session.read(&tensor.name).expect("a tensor").iter().map(|x| x.to_bits()));
+            }
+            bits
+        };
+        assert!(run(&plain) == run(&joined), "{}", reference.name);
+        compared += 1;
+    }
+    assert!(compared >= 2, "{compared}");
 }
 
 #[test]

@@ -25,6 +25,28 @@ fn a_plan_of_all_rules_has_the_bits_of_the_best() {
 }
 
 #[test]
+fn adam_has_the_dense_gradients_of_all_tables_in_one_call() {
+    let place = Place::with_model(
+        "name = 'wide'\nmodel = 'wide_and_deep'\nbatch = 32\ndense = 4\ntop_mlp = [8, 1]\noptimizer = { name = 'adam' }
+tables = [{ rows = 50, columns = 4, lookups = 3 }, { rows = 7, columns = 4 }]\n",
+    );
+    place.write("plan.toml", "fuse = ['optimizer', 'linear']\n");
+    place.write("dense.toml", "operators = 'steptime-dense'\nfuse = ['optimizer', 'linear']\n");
+    let [best, single] = ["best", "plan.toml"].map(|plan| place.train(&format!("--steps 12 --plan {plan}")));
+    assert_eq!(applied(&best), ["operators-dense", "fuse-linear", "fuse-optimizer"]);
+    let skipped = best["plan"]["skipped"].as_array().expect("a list");
+    let reason = skipped[0]["reason"].as_str().expect("a reason");
+    assert!(skipped.len() == 1 && reason.contains("only the rows that were looked up"), "{skipped:?}");
+    let loss = |answer: &Value| answer["measured"]["loss"].as_f64().expect("a loss");
+    assert_eq!(loss(&best).to_bits(), loss(&single).to_bits());
+    let named = place.train("--steps 12 --plan dense.toml");
+    assert_eq!((applied(&named), loss(&named).to_bits()), (applied(&best), loss(&best).to_bits()));
+    place.write("dense.toml", "operators = 'steptime-dense'\naccumulate = 2\n");
+    let message = place.failure("model.toml --steps 1 --batch 16 --plan dense.toml");
+    assert!(message.contains("accumulate without `operators`"), "{message}");
+}
+
+#[test]
 fn rules_that_do_not_apply_are_named_with_their_reasons() {
     let place = Place::new("sgd");
     place.write("plan.toml", "fuse = ['linear', 'casts', 'concat']\n");

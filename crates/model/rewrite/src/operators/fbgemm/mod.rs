@@ -44,7 +44,7 @@ impl<'c> FusedTables<'c> {
         let count = group.members.len() as i64;
         let elements = group.members.iter().map(|each| views.value(each.lookup.table).numel() as i64);
         let elements: i64 = elements.fold(0, i64::saturating_add);
-        let states = match group.optimizer {
+        let states = match group.optimizer() {
             Some("adagrad") => 1,
             Some("adam") => 2,
             _ => 0,
@@ -71,7 +71,7 @@ impl<'c> FusedTables<'c> {
     }
 
     fn name(&self) -> &'static str {
-        self.group.optimizer.unwrap_or("none")
+        self.group.optimizer().unwrap_or("none")
     }
 
     fn widest(&self) -> i64 {

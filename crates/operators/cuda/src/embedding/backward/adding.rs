@@ -7,8 +7,7 @@ use crate::embedding::{Grouping, RowSettings, Sizes, Tables};
 use crate::{Buffer, Error, Float, Stream};
 
 impl<G: Float> RowOptimizer<G> {
-    /// An optimizer that adds to each row its gradient. Tables may be at other addresses in each step, and every step can
-    /// be captured.
+    /// An optimizer that adds to each row its gradient.
     pub(in crate::embedding) fn adding(
         stream: &Stream,
         tables: &Tables<'_>,
@@ -18,8 +17,12 @@ impl<G: Float> RowOptimizer<G> {
         // A step subtracts the rate times the gradient.
         let settings = RowSettings::new(RowRule::SGD, -1.0);
         let states = tables.iter().map(|_| Buffer::zeros(stream, 0)).collect::<Result<_, _>>()?;
-        let mut made = RowOptimizer::make(stream, tables, grouping, sizes, settings, states)?;
-        made.moving = true;
-        Ok(made)
+        RowOptimizer::make(stream, tables, grouping, sizes, settings, states)
+    }
+
+    /// The same for tables that may be at other addresses in each step; every step can be captured.
+    pub(in crate::embedding) fn moving(mut self) -> RowOptimizer<G> {
+        self.moving = true;
+        self
     }
 }

@@ -52,7 +52,9 @@ fn sort_us(bags: &FusedBags, spec: &DeviceSpec) -> f64 {
     let turns = (tiles / processors).max(1.0);
     if let SortWay::Buckets(buckets) = sort.way {
         let size = f64::from(sort.tile()) / PARTITION_TILE;
-        let sorted = (tables * f64::from(buckets) / processors).max(BUCKETS_AT_ONCE);
+        // Tables of fewer lookups have as many buckets with less in each.
+        let full = bags.lookups as f64 / (bags.most_lookups() as f64).max(1.0);
+        let sorted = (full * f64::from(buckets) / processors).max(BUCKETS_AT_ONCE);
         return 2.0 * floor + of.partition_us * size * turns + of.bucket_us * sorted;
     }
     let scan = of.scan_us + of.scan_tiles_us * tiles / tables / 32.0;

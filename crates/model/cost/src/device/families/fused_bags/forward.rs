@@ -33,7 +33,7 @@ pub(super) fn model(bags: &FusedBags, call: &KernelCall, ctx: &Context, spec: &D
     let processors = f64::from(spec.multiprocessors);
     let (of, memory) = (&spec.constants.fused_bags, &spec.constants.memory);
     let mut found = Model { kinds: 1.0, ..Model::default() };
-    let (mut near, mut work, mut warps, mut chain_us) = (0.0, 0.0, 0.0, 0.0f64);
+    let (mut near, mut work, mut warps, mut chain_us, mut chains_us) = (0.0, 0.0, 0.0, 0.0f64, 0.0);
     for EqualTables { table, count, lookups, length, popularity, resident } in alike(bags, call, ctx, spec) {
         let row = moved_row(table.row_bytes as f64);
         let pooled = table.dim as f64 * 4.0 / length.max(1.0);
@@ -49,9 +49,11 @@ pub(super) fn model(bags: &FusedBags, call: &KernelCall, ctx: &Context, spec: &D
         let [groups, together] = [lanes.groups(), streams.together].map(|count| count as f64);
         let [loads, ranges] = [lanes.passes * lanes.ranges, lanes.ranges].map(|count| count as f64);
         work += count * lookups * loads * instructions(&lanes, bags.element_bits, of) / groups;
-        warps += count * ranges * (bags.bags as f64 / (groups * together)).ceil();
+        let own_warps = count * ranges * (bags.bags as f64 / (groups * together)).ceil();
+        warps += own_warps;
         let step = memory.step_us + memory.dram_step_us * (missed / lookups.max(1.0)).min(1.0);
         let chain = (BEGIN_STEPS + length * together / streams.in_flight as f64) * step;
+        chains_us += own_warps * chain;
         if chain > chain_us {
             (chain_us, found.lanes) = (chain, Some((lanes, streams)));
         }
@@ -63,7 +65,7 @@ pub(super) fn model(bags: &FusedBags, call: &KernelCall, ctx: &Context, spec: &D
     let resident = (1.0 - dram_read / (near + read).max(1.0)).clamp(0.0, 1.0);
     let traffic = Traffic { read: near + read, written, dram_read, dram_written: through, resident };
     found.move_us = streams_us(&traffic, spec);
-    found.wait_us = (warps / (WARPS * processors)).max(1.0) * chain_us;
+    found.wait_us = (chains_us / (WARPS * processors)).max(chain_us);
     found.work_us = instructions_us(work * 32.0, spec);
     found.total_us =
         spec.launch.floor_us + of.begin_us + overlap(overlap(found.move_us, found.wait_us), found.work_us);

@@ -22,7 +22,7 @@ use super::shared::{features, flag, halvings, ln, ln_ratio, push_shared};
 
 pub(super) struct Fused;
 
-/// Tables of one size, each of which has the same share of the lookups.
+/// Tables of one size with the same number of lookups.
 struct EqualTables {
     table: FusedTable,
     /// Number of these tables.
@@ -75,7 +75,6 @@ fn alike(bags: &FusedBags, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) 
             *resident = ctx.residency(at, spec);
         }
     }
-    let lookups = bags.lookups as f64 / (bags.tables.len() as f64).max(1.0);
     let mut sizes: Vec<EqualTables> = Vec::new();
     for (&table, resident) in bags.tables.iter().zip(resident) {
         match sizes.iter_mut().find(|one| one.table == table) {
@@ -86,8 +85,8 @@ fn alike(bags: &FusedBags, call: &KernelCall, ctx: &Context, spec: &DeviceSpec) 
             None => sizes.push(EqualTables {
                 table,
                 count: 1.0,
-                lookups,
-                length: lookups / (bags.bags as f64).max(1.0),
+                lookups: table.lookups as f64,
+                length: table.lookups as f64 / (bags.bags as f64).max(1.0),
                 popularity: Popularity::new(table.rows as f64, &ctx.indices),
                 resident,
             }),

@@ -52,8 +52,8 @@ fn narrow(rows: u64, dim: u64) -> Shape {
 fn bags(Shape(rows, dim, length, batch): &Shape, bits: u64, update: Option<RowOptimizer>) -> KernelCall {
     let lookups = rows.len() as u64 * length * batch;
     let row_bytes = dim * bits / 8 + if bits <= 8 { 4 } else { 0 };
-    let tables: Arc<[FusedTable]> =
-        rows.iter().map(|&rows| FusedTable { rows, dim: *dim, row_bytes }).collect();
+    let table = |&rows: &u64| FusedTable { rows, dim: *dim, row_bytes, lookups: length * batch };
+    let tables: Arc<[FusedTable]> = rows.iter().map(table).collect();
     let bag_bytes = 4 * batch * dim * rows.len() as u64;
     let kernel = Kernel::FusedBags(FusedBags {
         update,

@@ -96,7 +96,9 @@ fn fused(update: Option<RowOptimizer>, lookups: u64) -> KernelCall {
     let tables = [(1_000_000, 128), (300, 16), (80_000, 64), (80_000, 64)];
     let kernel = FusedBags {
         update,
-        tables: tables.map(|(rows, dim)| FusedTable { rows, dim, row_bytes: 4 * dim }).into(),
+        tables: tables
+            .map(|(rows, dim)| FusedTable { rows, dim, row_bytes: 4 * dim, lookups: lookups / 4 })
+            .into(),
         bags: lookups / 20,
         lookups,
         pooling: Pooling::Mean,
