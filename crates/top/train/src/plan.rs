@@ -155,7 +155,7 @@ fn of_device() -> [Box<dyn Rule>; 4] {
 }
 
 /// Whether a rule is among those that were applied.
-fn is_applied(applied: &[Box<dyn Rule>], rule: &dyn Rule) -> bool {
+fn is_applied(applied: &[Arc<dyn Rule>], rule: &dyn Rule) -> bool {
     applied.iter().any(|own| own.name() == rule.name())
 }
 

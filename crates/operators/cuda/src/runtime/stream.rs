@@ -42,8 +42,32 @@ impl Device {
         self.bind()?;
         let stream = result::stream::create(result::stream::StreamKind::NonBlocking)
             .map_err(Error::driver("making a stream"))?;
+        Ok(self.own(stream))
+    }
+
+    /// A new stream whose blocks of threads begin before those of others.
+    ///
+    /// # Errors
+    ///
+    /// The driver refuses.
+    pub fn urgent_stream(&self) -> Result<Stream, Error> {
+        self.bind()?;
+        let (mut least, mut greatest, mut stream) = (0, 0, std::ptr::null_mut());
+        let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
+        // SAFETY: the driver writes two numbers, and makes a stream of the context that is bound.
+        unsafe {
+            sys::cuCtxGetStreamPriorityRange(&raw mut least, &raw mut greatest)
+                .result()
+                .and_then(|()| sys::cuStreamCreateWithPriority(&raw mut stream, flags, greatest).result())
+        }
+        .map_err(Error::driver("making a stream"))?;
+        Ok(self.own(stream))
+    }
+
+    /// A stream that was made here.
+    fn own(&self, stream: sys::CUstream) -> Stream {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        Ok(Stream(Arc::new(Queue { device: self.clone(), stream, own: true, number })))
+        Stream(Arc::new(Queue { device: self.clone(), stream, own: true, number }))
     }
 }
 

@@ -27,6 +27,8 @@ pub(crate) struct GpuRowUpdate {
     /// Number of the row cache of its tables.
     cache: Option<usize>,
     grouping: Option<Grouping>,
+    /// Whether the lookups of the next launch are grouped already.
+    grouped: bool,
     /// The optimizer of tables on the GPU; that of cached rows belongs to the cache.
     optimizer: Option<TypedOptimizer>,
 }
@@ -71,7 +73,8 @@ impl GpuRowUpdate {
         rule: fn(&Numbers) -> RowRule,
         longest: usize,
     ) -> GpuRowUpdate {
-        GpuRowUpdate { args, names, pooling, rule, longest, cache: None, grouping: None, optimizer: None }
+        let (cache, grouping, optimizer) = (None, None, None);
+        GpuRowUpdate { args, names, pooling, rule, longest, cache, grouping, grouped: false, optimizer }
     }
 
     fn tables<'a>(&self, memory: &mut GpuSlices<'a>) -> Result<Tables<'a>, Failure> {
@@ -175,9 +178,23 @@ impl GpuWork for GpuRowUpdate {
         let Some((grouping, optimizer)) = self.grouping.as_mut().zip(self.optimizer.as_mut()) else {
             return Ok(());
         };
+        if !std::mem::take(&mut self.grouped) {
+            grouping.run(gpu.stream, &lookups)?;
+            gpu.end_part(&[&self.args.indices, &self.args.offsets], &[], None)?;
+        }
+        Ok(optimizer.step(gpu.stream, &mut tables, &lookups, grouping, gradient)?)
+    }
+
+    fn launch_early(&mut self, gpu: &mut Gpu<'_, '_>) -> Result<bool, Failure> {
+        if self.cache.is_some() {
+            return Ok(false);
+        }
+        let lookups = self.lookups(&gpu.memory)?;
+        let Some(grouping) = &mut self.grouping else { return Ok(false) };
         grouping.run(gpu.stream, &lookups)?;
         gpu.end_part(&[&self.args.indices, &self.args.offsets], &[], None)?;
-        Ok(optimizer.step(gpu.stream, &mut tables, &lookups, grouping, gradient)?)
+        self.grouped = true;
+        Ok(true)
     }
 
     fn check(&mut self, gpu: &mut Gpu<'_, '_>) -> Result<(), Failure> {

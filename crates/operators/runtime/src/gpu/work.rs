@@ -62,6 +62,11 @@ pub(crate) trait GpuWork: Send {
     /// Puts the work into the stream. It neither waits nor allocates, so that it can be captured.
     fn launch(&mut self, gpu: &mut Gpu<'_, '_>) -> Result<(), Failure>;
 
+    /// Puts the work that reads inputs alone into the stream, so that the next launch leaves it out. Returns whether there is some.
+    fn launch_early(&mut self, _: &mut Gpu<'_, '_>) -> Result<bool, Failure> {
+        Ok(false)
+    }
+
     /// Waits for the stream, and reports errors in the inputs of the last launch.
     fn check(&mut self, _: &mut Gpu<'_, '_>) -> Result<(), Failure> {
         Ok(())

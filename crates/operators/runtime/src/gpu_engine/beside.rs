@@ -5,7 +5,7 @@ use steptime_cuda::{Buffer, Device, Error, Event, Stream};
 
 use crate::program::Program;
 
-/// A stream beside the main one, with events that order both.
+/// A stream beside the main one, whose work begins first, with events that order both.
 #[derive(Debug)]
 pub(super) struct Beside {
     stream: Stream,
@@ -20,7 +20,7 @@ impl Beside {
         let event = |exchanges: bool| exchanges.then(|| Event::new(device)).transpose();
         let done = program.instructions.iter().map(|one| event(one.kernel.is_exchange()));
         let done = done.collect::<Result<_, _>>()?;
-        Ok(Beside { stream: device.stream()?, ready: Event::new(device)?, done })
+        Ok(Beside { stream: device.urgent_stream()?, ready: Event::new(device)?, done })
     }
 
     pub(super) fn stream(&self) -> &Stream {

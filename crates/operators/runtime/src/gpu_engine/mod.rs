@@ -210,23 +210,32 @@ impl GpuEngine {
         Ok(())
     }
 
-    /// Captures all instructions, except for exchanges.
+    /// Captures all instructions, except for exchanges. Work of later parts that reads inputs alone is in the first part.
     fn capture(&mut self, program: &mut Program, numbers: &Numbers) -> Result<Replay, Error> {
         let mut played = Vec::new();
-        for action in schedule::actions(&program.instructions) {
+        let actions = schedule::actions(&program.instructions);
+        let runs = actions.iter().filter_map(|action| match action {
+            Action::Run(instructions) => Some(&instructions[..]),
+            Action::Start(_) | Action::Await(_) => None,
+        });
+        let mut early = runs.skip(1).collect::<Vec<_>>().concat();
+        for action in &actions {
             played.push(match action {
-                Action::Run(instructions) => Played::Graph(self.captured(program, &instructions, numbers)?),
-                other => Played::Exchange(other),
+                Action::Run(instructions) => {
+                    let early = std::mem::take(&mut early);
+                    Played::Graph(self.captured(program, [&early, instructions], numbers)?)
+                }
+                other => Played::Exchange(other.clone()),
             });
         }
         Ok(Replay::new(played))
     }
 
-    /// Captures some instructions as one graph.
+    /// Captures some instructions as one graph, with the early work of others.
     fn captured(
         &mut self,
         program: &mut Program,
-        instructions: &[usize],
+        [early, instructions]: [&[usize]; 2],
         numbers: &Numbers,
     ) -> Result<Graph, Error> {
         let (stream, blas, math) = (&self.stream, &self.blas, self.options.math);
@@ -236,7 +245,8 @@ impl GpuEngine {
         let device_numbers = self.numbers.as_ref();
         let mut hazards = Hazards::default();
         let work = |stream: &Stream, parts: &mut Parts<'_>| {
-            for &at in instructions {
+            let is_early = early.iter().map(|&at| (at, true));
+            for (at, is_early) in is_early.chain(instructions.iter().map(|&at| (at, false))) {
                 let instruction = &mut program.instructions[at];
                 let mut recorder = Recorder::new(parts, &mut hazards, Bytes::of_slots(instruction));
                 let memory = slices(regions, instruction);
@@ -245,7 +255,9 @@ impl GpuEngine {
                 let mut gpu =
                     Gpu { stream, blas, math, memory, caches, device_numbers, numbers, group, parts };
                 let Kernel::Gpu(work) = &mut instruction.kernel else { continue };
-                if let Err(source) = work.launch(&mut gpu) {
+                let launched =
+                    if is_early { work.launch_early(&mut gpu).map(|_| ()) } else { work.launch(&mut gpu) };
+                if let Err(source) = launched {
                     failure = Some(failed(&instruction.name, &instruction.place, source));
                     break;
                 }

@@ -20,9 +20,9 @@ use crate::gpu::work::{Gpu, GpuWork, TableUse};
 use crate::gpu_group::{GpuGroup, Link};
 
 /// Bytes that are worth a copy of their own.
-const LEAST: usize = 8 << 20;
+const LEAST: usize = 4 << 20;
 /// Largest number of copies to a rank.
-const COPIES: usize = 2;
+const COPIES: usize = 8;
 
 /// Lookups, and an exchange of the results.
 pub(crate) fn exchanged_bags(
