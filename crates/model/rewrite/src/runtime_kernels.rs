@@ -1,6 +1,6 @@
 //! Kernels of `steptime-runtime` in place of PyTorch's.
 
-use steptime_aten::{Arg, Settings, Tensor};
+use steptime_aten::{Arg, Dtype, Settings, Tensor};
 use steptime_step::{Call, NewOp, OpId, Patch, Place, StepIr, TensorId};
 
 use crate::counted::counted;
@@ -24,6 +24,9 @@ const OPS: [&str; 10] = [
 
 /// Ops of bags before which the runtime sums the sizes of bags, and the place of the offsets or sizes among their arguments.
 const SIZES: [(&str, usize); 2] = [("aten::_embedding_bag", 2), ("aten::_embedding_bag_dense_backward", 3)];
+
+/// The op that sends values of the first rank to all: constant indices in a step of jobs, which the runtime does not send.
+const BROADCAST: &str = "c10d::broadcast_";
 
 /// Runs ops with the kernels of `steptime-runtime`: products over rows with zeros behind them, dense gradients of tables from sorted lookups, and
 /// an optimizer in one launch.
@@ -58,6 +61,13 @@ impl Rule for RuntimeKernels {
             }
             patch.change.push((op, call));
         }
+        let integers = |op: OpId| {
+            let call = step.ops[op].call.as_deref();
+            let sent = call.and_then(|call| call.takes().next());
+            sent.is_some_and(|sent| step.tensors[sent].value.dtype == Dtype::I64)
+        };
+        let sent = step.running().into_iter().filter(|&op| step.ops[op].name == BROADCAST && integers(op));
+        patch.remove.extend(sent);
         if patch.is_empty() {
             let reason = "no op is a product, a dense gradient of a table or a fused optimizer".to_owned();
             return Err(Error::NothingToDo { reason });

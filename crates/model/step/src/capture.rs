@@ -22,7 +22,11 @@ const REPLAY: &str = "CUDA graph";
 pub fn captured(step: &StepIr, scheduled: &ScheduledStep) -> ScheduledStep {
     let from = &scheduled.graph;
     let is_captured = captured_ops(step, scheduled);
-    let stretches = stretches(from, &is_captured);
+    let mut stretches = stretches(from, &is_captured);
+    if let Some(order) = &step.nodes {
+        stretches =
+            stretches.into_iter().map(|calls| nodes::in_order(step, order, scheduled, calls)).collect();
+    }
     let mut builder = Builder {
         from,
         gone: not_launched(from, &is_captured),

@@ -3,6 +3,7 @@
 //! The order depends on the step alone, and not on places in memory, so that all ranks have the same one.
 
 use steptime_step::TensorId;
+use steptime_step::exchange_order::early;
 
 use crate::binder::Use;
 use crate::bytes::Bytes;
@@ -25,7 +26,7 @@ pub(crate) fn early_exchanges(instructions: Vec<Instruction>, loss: Option<Tenso
     let is_loss = |one: &Use| Some(one.tensor) == loss && one.access != Access::Read;
     let forward = instructions.iter().position(|own| own.uses.iter().any(is_loss));
     let bytes: Vec<Vec<Bytes>> = instructions.iter().map(Bytes::of_memories).collect();
-    let order = ordered(&sends, forward, |one, other| conflict(&bytes[one], &bytes[other]));
+    let order = early(&sends, forward, |one, other| conflict(&bytes[one], &bytes[other]));
     let mut rest: Vec<Option<Instruction>> = instructions.into_iter().map(Some).collect();
     order.into_iter().filter_map(|at| rest[at].take()).collect()
 }
@@ -47,64 +48,4 @@ pub(crate) fn spans(instructions: &[Instruction]) -> Vec<(Vec<MemoryId>, usize)>
 /// Whether two instructions use the same bytes, one of them writing.
 fn conflict(one: &[Bytes], other: &[Bytes]) -> bool {
     one.iter().any(|own| other.iter().any(|bytes| own.conflicts(bytes)))
-}
-
-/// The order of instructions of which some send; `forward` is the last one of the forward pass, and `conflict` has those that keep their order.
-fn ordered(sends: &[bool], forward: Option<usize>, conflict: impl Fn(usize, usize) -> bool) -> Vec<usize> {
-    let mut placed = vec![false; sends.len()];
-    let mut order = Vec::with_capacity(sends.len());
-    let mut open: Vec<usize> = Vec::new();
-    for send in (0..sends.len()).filter(|&at| sends[at]) {
-        let mut needed = vec![false; send + 1];
-        needed[send] = true;
-        for before in (0..send).rev() {
-            needed[before] = forward.is_some_and(|last| before <= last && last < send)
-                || (before + 1..=send).any(|after| needed[after] && conflict(before, after));
-        }
-        let list: Vec<usize> = (0..send).filter(|&at| needed[at] && !placed[at]).collect();
-        // Instructions that wait for an earlier send, directly or not, come last: the others run beside it.
-        let mut late: Vec<usize> = Vec::new();
-        for at in list {
-            let waits = open.iter().chain(&late).any(|&before| conflict(before, at));
-            if waits {
-                late.push(at);
-            } else {
-                order.push(at);
-            }
-            placed[at] = true;
-        }
-        order.extend(late.into_iter().chain([send]));
-        placed[send] = true;
-        open.push(send);
-    }
-    order.extend((0..sends.len()).filter(|&at| !placed[at]));
-    order
-}
-
-#[cfg(test)]
-mod tests {
-    use super::ordered;
-
-    #[test]
-    fn a_send_comes_before_work_that_it_does_not_need() {
-        // 3 sends the result of 0; 1 and 2 are independent of both, 4 reads what came.
-        let pairs = [[0, 3], [1, 2], [3, 4]];
-        let conflict = |one: usize, other: usize| pairs.contains(&[one.min(other), one.max(other)]);
-        assert_eq!(ordered(&[false, false, false, true, false], None, conflict), [0, 3, 1, 2, 4]);
-        assert_eq!(ordered(&[false, false, false, true, false], Some(1), conflict), [0, 1, 3, 2, 4]);
-        // 1 makes the operand of 0's reader, too.
-        let pairs = [[0, 3], [1, 3], [2, 4]];
-        let conflict = |one: usize, other: usize| pairs.contains(&[one.min(other), one.max(other)]);
-        assert_eq!(ordered(&[false, false, false, true, false], None, conflict), [0, 1, 3, 2, 4]);
-        assert_eq!(ordered(&[false; 3], None, |_, _| true), [0, 1, 2]);
-    }
-
-    #[test]
-    fn work_that_waits_for_a_send_comes_behind_other_work() {
-        // 1 sends the result of 0; 2 takes what came, 3 is independent, 4 takes the results of both, 5 sends that of 4.
-        let pairs = [[0, 1], [1, 2], [2, 4], [3, 4], [4, 5]];
-        let conflict = |one: usize, other: usize| pairs.contains(&[one.min(other), one.max(other)]);
-        let sends = [false, true, false, false, false, true];
-        assert_eq!(ordered(&sends, None, conflict), [0, 1, 3, 2, 4, 5]);
-    }
 }

@@ -366,7 +366,8 @@ impl Report<'_> {
         if answer.ranks.len() > 1 {
             rows.extend(answer.ranks.iter().map(|of| {
                 let name = format!("rank {}, {} tables", of.rank, of.tables.len());
-                row(&name, ms(of.predicted_ms), ms(of.median_ms))
+                let parts = of.predicted_parts.map_or_else(String::new, |parts| format!(": {parts}"));
+                row(&name, ms(of.predicted_ms) + &parts, ms(of.median_ms))
             }));
         }
         rows.extend(self.measures());

@@ -46,6 +46,9 @@ fn copies(call: &BoundCall<'_>) -> Option<Lowering> {
 fn joined(call: &BoundCall<'_>) -> Option<Vec<Arg>> {
     let all = || list(call, 0).iter().chain(list(call, 1));
     let first = all().next()?;
+    if first.shape.len() == 1 {
+        return one(&[all().map(|part| part.size(0)).sum()], first.dtype);
+    }
     one(&[first.size(0), all().map(|part| part.size(1)).sum()], first.dtype)
 }
 
@@ -77,6 +80,8 @@ mod tests {
         let Lowering::Kernel(kernel) = OpSet::standard().lower(&some) else { panic!("no kernel") };
         assert_eq!((kernel.launches, kernel.footprint()), (2, 2 * 8 * 20 * 4));
         assert_eq!(OpSet::standard().outputs(&some), one(&[8, 84], F32));
+        let flat = OpCall::new("steptime::cat_in_place", vec![tensors(&[&[8], &[4]]), tensors(&[])]);
+        assert_eq!(OpSet::standard().outputs(&flat), one(&[12], F32));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use steptime_aten::kernel::{Kernel, Precision};
 use steptime_aten::{OpCall, OpSet, Settings, from_execution, from_kineto};
 use steptime_cost::device::{Context, Indices};
 use steptime_graph::execution::{ExecutionGraph, NodeId, join_step};
+use steptime_graph::names::PROCESS_GROUP;
 use steptime_graph::{CallId, OpId, OpOrigin, StepGraph, TiVec};
 use steptime_trace::{KeptResult, Trace};
 
@@ -90,8 +91,14 @@ impl Arguments {
     /// Converts the step to a graph that can be changed.
     #[must_use]
     pub fn editable(&self, graph: &StepGraph) -> steptime_step::StepIr {
-        let call = |op: OpId| self.called(op).cloned();
         let node = |op: OpId| self.nodes.get(op).copied().flatten();
+        let call = |op: OpId| match (&self.execution, node(op)) {
+            // Requests of collectives have no kernels of their own, but tensors.
+            (Some(execution), Some(node)) if graph.op_name(op).starts_with(PROCESS_GROUP) => {
+                Some(from_execution::op_call(execution, node))
+            }
+            _ => self.called(op).cloned(),
+        };
         let mut step = steptime_step::StepIr::from_graph(graph, self.execution.as_ref(), call, node);
         kept_results::mark(&mut step, graph, &self.kept);
         step

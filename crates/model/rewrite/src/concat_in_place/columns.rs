@@ -2,12 +2,15 @@
 
 use rustc_hash::FxHashMap;
 use steptime_aten::Tensor;
+use steptime_graph::names::PROCESS_GROUP;
 use steptime_step::{OpId, Patch, StepIr, TensorId, Uses};
 
 use crate::nested_uses::is_passed_on;
 
 /// Ops whose results may have rows at any distance.
 const WRITERS: [&str; 3] = ["aten::addmm", "aten::_addmm_activation", "steptime::embedding_bag"];
+/// An op of jobs whose result may have rows at any distance: it joins the vectors of all ranks.
+const JOINS: &str = "aten::cat";
 /// Elements of a vector of loads and stores.
 const VECTOR: i64 = 4;
 
@@ -62,10 +65,16 @@ impl Columns {
     }
 }
 
+/// Whether the step exchanges data with other ranks.
+fn is_of_a_job(step: &StepIr) -> bool {
+    step.ops.iter().any(|op| op.name.starts_with(PROCESS_GROUP))
+}
+
 /// Whether a tensor is written by an op that takes any distance of rows, and read by the concatenation and slopes alone.
 fn is_free(step: &StepIr, uses: &Uses, concatenation: OpId, part: TensorId) -> bool {
     let Some(made) = uses.producer(part) else { return false };
-    let Some(writer) = step.around(made).find(|&op| WRITERS.contains(&&*step.ops[op].name)) else {
+    let writes = |name: &str| WRITERS.contains(&name) || (name == JOINS && is_of_a_job(step));
+    let Some(writer) = step.around(made).find(|&op| writes(&step.ops[op].name)) else {
         return false;
     };
     uses.consumers(part).iter().all(|&op| {

@@ -4,6 +4,7 @@
 
 mod columns;
 mod copies;
+mod flat;
 
 use rustc_hash::FxHashMap;
 use steptime_aten::Arg;
@@ -48,6 +49,10 @@ impl Rule for ConcatInPlace {
         let mut replaced: FxHashMap<TensorId, TensorId> = FxHashMap::default();
         let (mut parts, mut cats) = (0, 0);
         for op in step.running().into_iter().filter(|&op| step.ops[op].name == CAT) {
+            if flat::place(step, &uses, op, &mut patch, &mut replaced) {
+                cats += 1;
+                continue;
+            }
             let Some(columns) = Columns::find(step, &uses, op, &replaced) else { continue };
             let (within, copied): (Vec<TensorId>, Vec<TensorId>) =
                 columns.parts.iter().partition(|part| columns.starts.contains_key(part));

@@ -1,7 +1,9 @@
 //! Memory that the op of a node uses.
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use steptime_aten::Arg;
 use steptime_graph::execution::StorageId;
+use steptime_graph::names::PROCESS_GROUP;
 
 use crate::ids::{OpId, TensorId};
 use crate::node_order::{NodeOrder, UsedBytes};
@@ -25,21 +27,40 @@ struct Use {
     writes: bool,
 }
 
+impl Use {
+    fn shares_data(&self, other: &Use) -> bool {
+        self.memory == other.memory && self.own.overlaps(&other.own)
+    }
+}
+
 /// Uses of memory by a node; `None` where the operands of its op are unknown.
 #[derive(Debug, Clone)]
 pub(super) struct Uses(Option<Vec<Use>>);
 
 impl Uses {
+    /// The uses of several nodes together.
+    pub fn joined(all: impl Iterator<Item = Uses>) -> Uses {
+        let all: Option<Vec<Vec<Use>>> = all.map(|uses| uses.0).collect();
+        Uses(all.map(|all| all.concat()))
+    }
+
     /// Whether two nodes have to run one after the other.
     pub fn conflicts(&self, other: &Uses) -> bool {
-        let (Some(own), Some(other)) = (&self.0, &other.0) else { return true };
-        own.iter().any(|one| {
-            other.iter().any(|other| {
-                let placed = || one.placed.zip(other.placed).is_some_and(|(one, other)| one.overlaps(&other));
-                (one.writes || other.writes)
-                    && (one.memory == other.memory && one.own.overlaps(&other.own) || placed())
-            })
+        self.any(other, |one, other| {
+            let placed = || one.placed.zip(other.placed).is_some_and(|(one, other)| one.overlaps(&other));
+            one.shares_data(other) || placed()
         })
+    }
+
+    /// Whether one of two nodes uses the results of the other, wherever tensors are placed.
+    pub fn conflicts_by_data(&self, other: &Uses) -> bool {
+        self.any(other, Use::shares_data)
+    }
+
+    /// Whether any two uses, one of them writing, share bytes.
+    fn any(&self, other: &Uses, share: impl Fn(&Use, &Use) -> bool) -> bool {
+        let (Some(own), Some(other)) = (&self.0, &other.0) else { return true };
+        own.iter().any(|one| other.iter().any(|other| (one.writes || other.writes) && share(one, other)))
     }
 }
 
@@ -67,6 +88,9 @@ impl<'s> Memories<'s> {
 
     /// The uses of the op that launches a node, or of the innermost op around it with known operands.
     pub fn uses(&self, op: Option<OpId>) -> Uses {
+        if let Some(uses) = op.and_then(|op| self.exchange(op)) {
+            return uses;
+        }
         let call = op.and_then(|op| self.step.around(op).find_map(|op| self.step.ops[op].arguments()));
         let Some(call) = call else { return Uses(None) };
         let given: FxHashSet<TensorId> = call.gives().collect();
@@ -74,6 +98,17 @@ impl<'s> Memories<'s> {
         let taken = call.takes().filter(|tensor| !given.contains(tensor));
         let reads = taken.map(|tensor| self.used(tensor, given.is_empty()));
         Uses(Some(reads.chain(given.iter().map(|&tensor| self.used(tensor, true))).collect()))
+    }
+
+    /// The uses of an exchange with other ranks, by the op that requests it: it writes its first argument. `None` for other ops.
+    fn exchange(&self, op: OpId) -> Option<Uses> {
+        let requests = |op: &OpId| self.step.ops[*op].name.starts_with(PROCESS_GROUP);
+        let call = self.step.ops[self.step.around(op).find(requests)?].arguments()?;
+        let (first, others) = call.inputs.split_first()?;
+        let written = first.tensors().into_iter().copied().chain(call.gives());
+        let read = others.iter().flat_map(Arg::tensors);
+        let uses = written.map(|tensor| self.used(tensor, true));
+        Some(Uses(Some(uses.chain(read.map(|&tensor| self.used(tensor, false))).collect())))
     }
 
     fn used(&self, tensor: TensorId, writes: bool) -> Use {

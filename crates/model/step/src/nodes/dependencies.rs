@@ -8,27 +8,87 @@ pub(super) struct Dependencies {
     uses: Vec<Uses>,
     /// Nodes that each one waits for, directly or not.
     before: Vec<Vec<bool>>,
+    /// Nodes of the current graph.
+    graph: Vec<usize>,
+    /// Nodes that the current graph waits for.
+    since: Vec<usize>,
+    /// Exchanges with other ranks in progress.
+    open: Vec<usize>,
+    /// Whether another node waits for it.
+    awaited: Vec<bool>,
 }
 
 impl Dependencies {
-    /// Adds a node; returns the nodes that it waits for, the last one first, without those that others of them wait for.
+    /// Adds a node; returns the nodes that it waits for, the last one first, without those that others of them wait for. Nodes of a graph wait for
+    /// those before them that use the same bytes, and the first ones for the graph before.
     pub fn add(&mut self, uses: Uses) -> Vec<usize> {
-        let mut before = vec![false; self.uses.len()];
-        let mut found = Vec::new();
-        for at in (0..self.uses.len()).rev() {
-            if !before[at] && self.uses[at].conflicts(&uses) {
-                found.push(at);
-                before[at] = true;
-                before.iter_mut().zip(&self.before[at]).for_each(|(own, before)| *own |= before);
-            }
+        let ended: Vec<usize> =
+            self.open.iter().copied().filter(|&open| self.uses[open].conflicts(&uses)).collect();
+        if !ended.is_empty() {
+            self.flush();
+            self.open.retain(|open| !ended.contains(open));
+            self.since.extend(ended);
         }
-        self.uses.push(uses);
-        self.before.push(before);
+        let among: Vec<usize> = self.graph.iter().rev().copied().collect();
+        let mut found = self.found(&among, |own, at| own.uses[at].conflicts(&uses));
+        if found.is_empty() {
+            found = self.found(&self.since, |_, _| true);
+        }
+        self.graph.push(self.uses.len());
+        self.push(uses, &found);
         found
+    }
+
+    /// Adds an exchange with other ranks, which runs beside later nodes; returns the nodes that it waits for: all of the graph before it.
+    pub fn add_exchange(&mut self, uses: Uses) -> Vec<usize> {
+        self.flush();
+        let found = self.found(&self.since, |_, _| true);
+        self.open.push(self.uses.len());
+        self.push(uses, &found);
+        found
+    }
+
+    /// Nodes that no other waits for.
+    pub fn last(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.uses.len()).filter(|&node| !self.awaited[node])
     }
 
     /// Whether a node waits for another, directly or not.
     pub fn waits(&self, node: usize, other: usize) -> bool {
         self.before[node].get(other).is_some_and(|&waits| waits)
+    }
+
+    /// Those of some nodes that a new one waits for, without those that others of them wait for.
+    fn found(&self, among: &[usize], waits: impl Fn(&Self, usize) -> bool) -> Vec<usize> {
+        let mut before = vec![false; self.uses.len()];
+        let mut found = Vec::new();
+        for &at in among {
+            if !before[at] && waits(self, at) {
+                found.push(at);
+                before[at] = true;
+                before.iter_mut().zip(&self.before[at]).for_each(|(own, before)| *own |= before);
+            }
+        }
+        found
+    }
+
+    fn push(&mut self, uses: Uses, found: &[usize]) {
+        let mut before = vec![false; self.uses.len()];
+        for &at in found {
+            self.awaited[at] = true;
+            before[at] = true;
+            before.iter_mut().zip(&self.before[at]).for_each(|(own, before)| *own |= before);
+        }
+        self.uses.push(uses);
+        self.before.push(before);
+        self.awaited.push(false);
+    }
+
+    /// Ends the current graph: later nodes wait for it.
+    fn flush(&mut self) {
+        if !self.graph.is_empty() {
+            let graph = std::mem::take(&mut self.graph);
+            self.since = graph.into_iter().rev().filter(|&node| !self.awaited[node]).collect();
+        }
     }
 }

@@ -1,11 +1,15 @@
 //! Streams and waits of the nodes of captured graphs.
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use steptime_graph::{ActivityId, ApiKind, Call, StepGraph, StreamDependency, StreamId};
+use steptime_graph::names::EventName;
+use steptime_graph::{
+    ActivityId, ApiKind, Call, CallId, CollectiveKind, Phase, StepGraph, StreamDependency, StreamId,
+};
 use steptime_trace::Stream;
 
-use super::bytes::Memories;
+use super::bytes::{Memories, Uses};
 use super::dependencies::Dependencies;
+use crate::exchange_order::{Action, actions, early};
 use crate::ids::OpId;
 use crate::node_order::NodeOrder;
 use crate::schedule::ScheduledStep;
@@ -44,7 +48,12 @@ pub(crate) fn order(step: &StepIr, order: &NodeOrder, flat: &ScheduledStep, capt
             }
         }
         let mut all = Dependencies::default();
-        let needs: Vec<Vec<usize>> = nodes.iter().map(|&(op, _)| all.add(memories.uses(op))).collect();
+        let add = |&(op, [first, _]): &(Option<OpId>, [ActivityId; 2])| {
+            let uses = memories.uses(op);
+            let is_exchange = graph.activities[first].collective.is_some();
+            if is_exchange { all.add_exchange(uses) } else { all.add(uses) }
+        };
+        let needs: Vec<Vec<usize>> = nodes.iter().map(add).collect();
         streams.begin();
         for (at, (_, [first, last])) in nodes.iter().enumerate() {
             let stream = match graph.activities[*first].collective {
@@ -57,12 +66,69 @@ pub(crate) fn order(step: &StepIr, order: &NodeOrder, flat: &ScheduledStep, capt
             waits.all.extend(needs[at].iter().map(|&need| wait(nodes[need].1[1], *first)));
         }
         let roots = (0..nodes.len()).filter(|&at| needs[at].is_empty()).map(|at| nodes[at].1[0]).collect();
-        let mut last = vec![true; nodes.len()];
-        needs.iter().flatten().for_each(|&need| last[need] = false);
-        let sinks = (0..nodes.len()).filter(|&at| last[at]).map(|at| nodes[at].1[1]).collect();
+        let sinks = all.last().map(|at| nodes[at].1[1]).collect();
         waits.graph(graph, row, roots, sinks);
     }
     waits.finish(graph);
+}
+
+/// Calls that a runtime keeps together.
+struct Node {
+    /// The function of the backward pass around them, or their op; `None` for an exchange.
+    function: Option<OpId>,
+    exchange: Option<CollectiveKind>,
+    calls: Vec<CallId>,
+}
+
+/// The calls of a stretch that is launched as one, in the order of a runtime that starts exchanges with other ranks as soon as it can. `flat` is the
+/// schedule before capture.
+pub(crate) fn in_order(
+    step: &StepIr,
+    order: &NodeOrder,
+    flat: &ScheduledStep,
+    calls: Vec<CallId>,
+) -> Vec<CallId> {
+    let graph = &flat.graph;
+    let exchanged = |call: CallId| {
+        let mut own = graph.calls[call].activities();
+        own.find_map(|at| Some(graph.collectives[graph.activities[at].collective?].kind))
+    };
+    if calls.iter().all(|&call| exchanged(call).is_none()) {
+        return calls;
+    }
+    let op_of = |call: CallId| Some(flat.ops[graph.calls[call].op?]);
+    let is_ahead = |call: &CallId| op_of(*call).is_some_and(|op| step.ops[op].ahead);
+    let (ahead, calls): (Vec<CallId>, Vec<CallId>) = calls.into_iter().partition(is_ahead);
+    // Ops of one function of the backward pass run together.
+    let around = |op: OpId| {
+        let is_function = |&op: &OpId| matches!(step.event(op), EventName::Engine(_));
+        step.around(op).find(is_function).unwrap_or(op)
+    };
+    let mut nodes: Vec<Node> = Vec::new();
+    for call in calls {
+        let (op, exchange) = (op_of(call), exchanged(call));
+        let function = op.map(around).filter(|_| exchange.is_none());
+        match nodes.last_mut().filter(|last| function.is_some() && last.function == function) {
+            Some(last) => last.calls.push(call),
+            None => nodes.push(Node { function, exchange, calls: vec![call] }),
+        }
+    }
+    let memories = Memories::new(step, order, &launching(step, flat));
+    let uses_of = |node: &Node| Uses::joined(node.calls.iter().map(|&call| memories.uses(op_of(call))));
+    let uses: Vec<Uses> = nodes.iter().map(uses_of).collect();
+    let sends: Vec<bool> = nodes.iter().map(|node| node.exchange == Some(CollectiveKind::AllToAll)).collect();
+    let phase = |call: CallId| graph.calls[call].op.map(|op| graph.ops[op].phase);
+    let is_forward = |node: &Node| node.calls.iter().any(|&call| phase(call) == Some(Phase::Forward));
+    let forward = nodes.iter().rposition(is_forward);
+    let early = early(&sends, forward, |one, other| uses[one].conflicts_by_data(&uses[other]));
+    let exchanges: Vec<bool> = early.iter().map(|&at| nodes[at].exchange.is_some()).collect();
+    let actions = actions(&exchanges, |one, other| uses[early[one]].conflicts(&uses[early[other]]));
+    let launched = actions.into_iter().flat_map(|action| match action {
+        Action::Run(nodes) => nodes,
+        Action::Start(exchange) => vec![exchange],
+        Action::Await(_) => Vec::new(),
+    });
+    ahead.into_iter().chain(launched.flat_map(|at| std::mem::take(&mut nodes[early[at]].calls))).collect()
 }
 
 /// Ops that launch work, with those around them.

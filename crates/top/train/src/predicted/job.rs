@@ -1,5 +1,6 @@
 //! Prediction of the step of several GPUs.
 
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -22,6 +23,13 @@ pub struct RankTime {
     pub exchange_ms: f64,
     /// Time in which exchanges wait for other ranks without own work beside them.
     pub waiting_ms: f64,
+}
+
+impl fmt::Display for RankTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let RankTime { work_ms, exchange_ms, waiting_ms } = self;
+        write!(f, "{work_ms:.3} work, {exchange_ms:.3} exchanges alone, {waiting_ms:.3} waiting alone")
+    }
 }
 
 /// Predicts the step of a job on GPUs of a name: all ranks together, each with its own changes.
