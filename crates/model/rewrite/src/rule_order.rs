@@ -29,6 +29,8 @@ pub enum Stage {
     Losses,
     /// Inputs of concatenations within the results.
     Columns,
+    /// Copies around exchanges.
+    Exchanges,
     /// Chains of elementwise ops.
     Chains,
     /// Form of the optimizer.

@@ -254,3 +254,62 @@ fn matrix(layout: &Layout) -> Option<Layout> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use steptime_eager::{Model, TableLayout};
+    use steptime_rewrite::{ConcatInPlace, DirectExchanges, Facts, FuseLinear, Operators, apply};
+    use steptime_step::StepIr;
+
+    use crate::described::DescribedStep;
+    use crate::plan::Reuse;
+    use crate::program::Program;
+    use crate::target::Target;
+
+    /// Copies of floats in a program.
+    fn copies(described: &DescribedStep) -> usize {
+        let program = Program::for_target(described, Target::Cuda, Reuse::ByLifetime).expect("a program");
+        let names = program.instructions().iter().map(|one| &*one.name);
+        names.filter(|name| matches!(*name, "aten::clone" | "aten::cat")).count()
+    }
+
+    /// Ops that copy in a step.
+    fn ops(step: &StepIr) -> usize {
+        let copies = |op: &steptime_step::OpId| {
+            let row = &step.ops[*op];
+            let copied = row.call.as_deref().and_then(|call| call.inputs.get(1));
+            let is_within = row.name == "steptime::cat_in_place"
+                && copied.is_some_and(|copied| copied.tensors().is_empty());
+            matches!(&*row.name, "aten::clone" | "aten::cat" | "steptime::cat_in_place") && !is_within
+        };
+        step.running().iter().filter(|op| copies(op)).count()
+    }
+
+    #[test]
+    fn the_rule_of_the_prediction_leaves_out_the_same_copies() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../examples/models");
+        for name in ["dlrm_nvidia", "dlrm_default", "dcn_v2", "deepfm"] {
+            let model = Model::read(&folder.join(format!("{name}.toml"))).expect("a description");
+            let tables = model.tables();
+            let half = |at: usize| u32::from(2 * at >= tables.len());
+            let homes = tables.iter().enumerate();
+            let homes = homes.map(|(at, table)| TableLayout::whole(half(at), table.rows, table.columns));
+            let model = model.on(2, homes.collect()).expect("two ranks");
+            let mut described = DescribedStep::of_rank(&model, 0).expect("a step");
+            let all = described.ops().clone();
+            let facts = Facts::new(&all, Some(model.batch()));
+            apply(&mut described.step, &[&Operators, &FuseLinear], &facts).expect("they apply");
+            let mut step = described.step.clone();
+            apply(&mut step, &[&ConcatInPlace], &facts).expect("it applies");
+            let before = ops(&step);
+            apply(&mut step, &[&DirectExchanges], &facts).expect("it applies");
+            let packed = copies(&described);
+            described.direct_exchanges();
+            let left_out = packed - copies(&described);
+            assert!(left_out > 0, "{name}");
+            assert_eq!(before - ops(&step), left_out, "{name}");
+        }
+    }
+}

@@ -31,6 +31,8 @@ pub struct Plan {
     pub planned_bytes: u64,
     /// Tables in host memory, where there are some.
     pub host: Option<HostMemory>,
+    /// Whether exchanges between ranks read and write matrices at their places.
+    pub direct: bool,
     /// The step after the changes.
     pub step: StepIr,
 }
@@ -140,7 +142,10 @@ impl Plan {
         let predicted_bytes = predicted_bytes as u64;
         let planned_bytes = program.plan().peak() as u64;
         let (host, step) = (None, described.step);
-        Ok((Plan { applied, of_device: own, skipped, predicted_bytes, planned_bytes, host, step }, program))
+        let of_device = own;
+        let plan =
+            Plan { applied, of_device, skipped, predicted_bytes, planned_bytes, host, direct, step };
+        Ok((plan, program))
     }
 }
 

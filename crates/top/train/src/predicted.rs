@@ -9,7 +9,7 @@ use serde::Serialize;
 use steptime_eager::Model;
 use steptime_predict::pricing::{self, shipped_for};
 use steptime_predict::{Change, Choice, Step, described_input};
-use steptime_rewrite::{CudaGraph, ParallelGraph, PrefetchInputs, Rule, StagedInputs, Tf32};
+use steptime_rewrite::{CudaGraph, DirectExchanges, ParallelGraph, PrefetchInputs, Rule, StagedInputs, Tf32};
 use steptime_runtime::{Program, Rank};
 use steptime_step::NodeOrder;
 use steptime_trace::{Nanos, Options};
@@ -61,6 +61,9 @@ impl RankChanges {
             if rules.iter().all(|other| other.name() != rule.name()) {
                 rules.push(rule);
             }
+        }
+        if plan.direct {
+            rules.push(Arc::new(DirectExchanges));
         }
         RankChanges { rules, nodes: ParallelGraph { order: NodeOrder { places: program.used_bytes() } } }
     }

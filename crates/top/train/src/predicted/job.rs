@@ -116,7 +116,7 @@ mod tests {
         fn predicted(&self) -> (StepTime, Vec<[u64; 2]>) {
             let (args, model) = (&self.args, &self.model);
             let compiled = |rank: Rank| {
-                let compiled = Plan::compile(model, &rank, &args.plan, args.dtype, (Target::Cuda, false));
+                let compiled = Plan::compile(model, &rank, &args.plan, args.dtype, (Target::Cuda, true));
                 let (plan, program) = compiled.map_err(|error| error.to_string()).expect("a plan");
                 let bytes = [plan.planned_bytes, plan.predicted_bytes];
                 (Arc::new(RankChanges::new(args, &plan, &program)), bytes)
