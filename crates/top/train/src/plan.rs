@@ -143,8 +143,7 @@ impl Plan {
         let planned_bytes = program.plan().peak() as u64;
         let (host, step) = (None, described.step);
         let of_device = own;
-        let plan =
-            Plan { applied, of_device, skipped, predicted_bytes, planned_bytes, host, direct, step };
+        let plan = Plan { applied, of_device, skipped, predicted_bytes, planned_bytes, host, direct, step };
         Ok((plan, program))
     }
 }

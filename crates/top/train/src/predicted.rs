@@ -6,10 +6,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde::Serialize;
+use steptime_aten::OpSet;
 use steptime_eager::Model;
 use steptime_predict::pricing::{self, shipped_for};
 use steptime_predict::{Change, Choice, Step, described_input};
-use steptime_rewrite::{CudaGraph, DirectExchanges, ParallelGraph, PrefetchInputs, Rule, StagedInputs, Tf32};
+use steptime_rewrite::{
+    CudaGraph, DirectExchanges, Facts, ParallelGraph, PrefetchInputs, Rule, StagedInputs, Tf32,
+};
 use steptime_runtime::{Program, Rank};
 use steptime_step::NodeOrder;
 use steptime_trace::{Nanos, Options};
@@ -54,9 +57,12 @@ impl RankChanges {
         if args.dtype == Precision::Tf32 {
             rules.push(Arc::new(Tf32));
         }
-        // A GPU's session does all of these in every plan.
-        let always: [Arc<dyn Rule>; 3] =
-            [Arc::new(PrefetchInputs), Arc::new(CudaGraph), Arc::new(StagedInputs)];
+        // A GPU's session does all of these in every plan. A rank without tables may have no inputs.
+        let is_prefetched = rules.iter().any(|rule| rule.name() == PrefetchInputs.name());
+        let ops = OpSet::standard();
+        let has_inputs = is_prefetched || PrefetchInputs.patches(&plan.step, &Facts::new(&ops, None)).is_ok();
+        let copies: [Arc<dyn Rule>; 2] = [Arc::new(PrefetchInputs), Arc::new(StagedInputs)];
+        let always = copies.into_iter().filter(|_| has_inputs).chain([Arc::new(CudaGraph) as Arc<dyn Rule>]);
         for rule in always {
             if rules.iter().all(|other| other.name() != rule.name()) {
                 rules.push(rule);

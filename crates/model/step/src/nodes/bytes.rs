@@ -130,3 +130,37 @@ impl<'s> Memories<'s> {
 fn memory(tensor: TensorId, row: &Tensor) -> Memory {
     row.storage.map_or(Memory::Tensor(tensor), |storage| Memory::Storage(storage, row.value.dtype.size()))
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// The uses of a node that reads one tensor and writes another.
+    pub fn uses(reads: usize, writes: usize) -> Uses {
+        let own = UsedBytes { region: 0, start: 0, end: u64::MAX, columns: None };
+        let one = |tensor, writes| Use {
+            memory: Memory::Tensor(TensorId::from(tensor)),
+            own,
+            placed: None,
+            writes,
+        };
+        Uses(Some(vec![one(reads, false), one(writes, true)]))
+    }
+
+    #[test]
+    fn places_count_apart_from_data() {
+        let placed = |tensor| {
+            let Uses(Some(mut all)) = uses(9, tensor) else { panic!("known uses") };
+            all[1].placed = Some(UsedBytes { region: 1, start: 0, end: 8, columns: None });
+            Uses(Some(all))
+        };
+        assert!(placed(0).conflicts(&placed(1)) && !placed(0).conflicts_by_data(&placed(1)));
+        assert!(uses(0, 1).conflicts_by_data(&uses(1, 2)) && !uses(0, 1).conflicts(&uses(0, 2)));
+        let both = Uses::joined([uses(0, 1), uses(2, 3)].into_iter());
+        assert!(both.conflicts(&uses(3, 4)) && !both.conflicts(&uses(4, 5)));
+        assert!(
+            Uses::joined([uses(0, 1), Uses(None)].into_iter()).conflicts(&uses(4, 5)),
+            "unknown operands"
+        );
+    }
+}

@@ -92,3 +92,39 @@ impl Dependencies {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::bytes::tests::uses;
+    use super::*;
+
+    #[test]
+    fn nodes_wait_for_their_data_alone() {
+        let mut all = Dependencies::default();
+        assert_eq!(all.add(uses(9, 0)), [] as [usize; 0]);
+        assert_eq!(all.add(uses(0, 1)), [0]);
+        assert_eq!(all.add(uses(0, 2)), [0]);
+        // It needs the results of 0 and 2, and 2 waits for 0.
+        assert_eq!(all.add(Uses::joined([uses(0, 3), uses(2, 3)].into_iter())), [2]);
+        assert!(all.waits(3, 0) && !all.waits(3, 1));
+        assert_eq!(all.last().collect::<Vec<_>>(), [1, 3]);
+    }
+
+    #[test]
+    fn exchanges_run_beside_later_graphs() {
+        let mut all = Dependencies::default();
+        all.add(uses(9, 0));
+        all.add(uses(9, 1));
+        // It sends the result of 0, and waits for the whole graph before it.
+        assert_eq!(all.add_exchange(uses(0, 2)), [1, 0]);
+        // The next graph waits for the one before, and not for the exchange.
+        assert_eq!(all.add(uses(1, 3)), [1, 0]);
+        assert_eq!(all.add(uses(3, 4)), [3]);
+        assert!(!all.waits(4, 2));
+        // What takes the received data waits for the exchange and for the graph before it.
+        assert_eq!(all.add(uses(2, 5)), [4, 2]);
+        // An exchange that nothing waits for ends with the step.
+        assert_eq!(all.add_exchange(uses(5, 6)), [5]);
+        assert_eq!(all.last().collect::<Vec<_>>(), [6]);
+    }
+}

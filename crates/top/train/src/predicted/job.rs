@@ -141,18 +141,43 @@ mod tests {
             ("dlrm_default", 2_048, "f32"),
             ("dcn_v2", 8_192, "tf32"),
             ("deepfm", 8_192, "tf32"),
+            ("two_towers", 4_096, "tf32"),
+            ("wide_and_deep", 4_096, "f32"),
         ] {
             let (one, _) = Job::new(name, 1, batch, precision).predicted();
             let job = Job::new(name, 2, 2 * batch, precision);
             let (found, bytes) = job.predicted();
-            println!("{name} {batch} {precision}: one GPU {:.3} ms, two {found:?}", one.ms);
+            let (worse, _) = job.placed(|_| 0).predicted();
+            for (title, of) in [("one GPU", &one), ("two", &found), ("all tables on one of two", &worse)] {
+                let [low, high] = of.interval_ms;
+                println!("{name} {batch} {precision}, {title}: {:.3} ms, {low:.3} to {high:.3}", of.ms);
+                of.ranks.iter().for_each(|rank| println!("  {rank}"));
+                assert!(low < of.ms && of.ms < high, "{of:?}");
+            }
             for [planned, predicted] in bytes {
                 assert!((predicted as f64 / planned as f64 - 1.0).abs() < 0.02, "{predicted} of {planned} B");
             }
-            let [low, high] = found.interval_ms;
-            assert!(low < found.ms && found.ms < high);
-            let (worse, _) = job.placed(|_| 0).predicted();
-            println!("  all tables on one rank {worse:?}");
+            // The rank with all tables looks up those of both.
+            assert!(found.ms < worse.ms, "{name}: {found:?} {worse:?}");
+            assert!(worse.ranks[0].work_ms > worse.ranks[1].work_ms, "{worse:?}");
+            for rank in found.ranks.iter().chain(&worse.ranks) {
+                assert!(rank.work_ms + rank.exchange_ms + rank.waiting_ms <= found.ms.max(worse.ms) + 1e-6);
+            }
+        }
+    }
+
+    #[test]
+    fn a_job_of_one_rank_has_the_step_of_one_gpu() {
+        for (name, precision) in [("dlrm_nvidia", "bf16"), ("dcn_v2", "tf32")] {
+            let job = Job::new(name, 1, 8_192, precision);
+            let (args, model) = (&job.args, &job.model);
+            let rank = Rank::group(1).remove(0);
+            let (plan, program) =
+                Plan::compile(model, &rank, &args.plan, args.dtype, Target::Cuda).expect("a plan");
+            let changes = RankChanges::new(args, &plan, &program);
+            let alone = super::super::predict_on(GPU, args, model, &plan, &changes).expect("a prediction");
+            let found = predict_on(GPU, args, model, &[Arc::new(changes)]).expect("a prediction");
+            assert!((found.ms / alone.ms - 1.0).abs() < 1e-3, "{name}: {found:?} {alone:?}");
         }
     }
 }
