@@ -320,9 +320,9 @@ fn rows_of_our_own_ops_become_observations() {
     let (Kernel::FusedBags(forward), Kernel::FusedBags(backward)) = (&int8.kernel, &adam.kernel) else {
         panic!("another kernel")
     };
-    assert_eq!(forward.tables[1], FusedTable { rows: 50, dim: 32, row_bytes: 36, lookups: 5120 });
+    assert_eq!(forward.tables[1], FusedTable { rows: 50, dim: 32, row_bytes: 36, lookups: 10_240 });
     assert_eq!((forward.update, forward.bags, forward.index_bytes, forward.weighted), (None, 512, 4, false));
-    assert_eq!(backward.tables[1], FusedTable { rows: 50, dim: 16, row_bytes: 32, lookups: 5120 });
+    assert_eq!(backward.tables[1], FusedTable { rows: 50, dim: 16, row_bytes: 32, lookups: 10_240 });
     assert_eq!((backward.update, backward.weighted), (Some(RowOptimizer::Adam), true));
     let first = adam.operands[0];
     assert_eq!((first.slot, first.role, first.bytes), (Slot::Input(1, 0), Role::Update, 1000 * 256));
