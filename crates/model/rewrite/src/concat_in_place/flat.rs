@@ -39,7 +39,7 @@ pub(super) fn place(
                 Tensor { offset: start + value.offset, place: whole_row.value.place, ..value.clone() };
             replaced.insert(tensor, patch.tensor_in(step, within, whole_row.storage));
         }
-        start += u64::try_from(step.tensors[part].value.numel()).unwrap_or(0);
+        start += step.tensors[part].value.numel();
     }
     let within = parts.iter().map(|part| replaced[part]).collect();
     let inputs = vec![Arg::Tensors(within), Arg::Tensors(Vec::new()), Arg::Int(0)];

@@ -105,7 +105,7 @@ impl<'s> Memories<'s> {
         let requests = |op: &OpId| self.step.ops[*op].name.starts_with(PROCESS_GROUP);
         let call = self.step.ops[self.step.around(op).find(requests)?].arguments()?;
         let (first, others) = call.inputs.split_first()?;
-        let written = first.tensors().into_iter().copied().chain(call.gives());
+        let written = first.tensors().iter().copied().chain(call.gives());
         let read = others.iter().flat_map(Arg::tensors);
         let uses = written.map(|tensor| self.used(tensor, true));
         Some(Uses(Some(uses.chain(read.map(|&tensor| self.used(tensor, false))).collect())))
