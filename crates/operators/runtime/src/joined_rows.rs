@@ -134,7 +134,9 @@ fn is_read_by_updates(step: &StepIr, uses: &Uses, op: OpId) -> bool {
     let Some(call) = step.ops[op].call.as_deref() else { return false };
     let (Some(from), Some(to)) = (call.takes().next(), call.gives().next()) else { return false };
     let source = &step.tensors[from];
-    let is_rows = source.value.shape.len() == 2 && source.value.strides.last() == Some(&1);
+    let value = &source.value;
+    // Updates read vectors of four elements.
+    let is_rows = value.shape.len() == 2 && value.strides.last() == Some(&1) && value.offset % 4 == 0;
     let reads = |&reader: &OpId| {
         let name = &*step.ops[reader].name;
         let is_inside = step.around(reader).any(|around| around == op);
@@ -158,10 +160,13 @@ mod tests {
 
     use steptime_aten::Arg;
     use steptime_eager::Model;
-    use steptime_rewrite::{ConcatInPlace, Facts, FuseLinear, Operators, apply};
+    use steptime_rewrite::{ConcatInPlace, DenseOperators, Facts, FuseLinear, Operators, Rule, apply};
 
     use super::*;
     use crate::described::DescribedStep;
+    use crate::plan::Reuse;
+    use crate::program::Program;
+    use crate::target::Target;
 
     /// Inputs of concatenations that are stored within the results, and copies that are not needed.
     fn chosen(described: &DescribedStep) -> [usize; 2] {
@@ -201,5 +206,32 @@ mod tests {
             all = [all[0] + parts, all[1] + copies];
         }
         assert!(all[0] > 5 && all[1] > 3, "{all:?}");
+    }
+
+    #[test]
+    fn gradients_of_tables_begin_with_a_vector() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../examples/models");
+        let mut seen = 0;
+        for file in std::fs::read_dir(folder).expect("a folder").flatten() {
+            let model = Model::read(&file.path()).expect("a description").on_gpus(1).expect("one device");
+            for rule in [&Operators as &dyn Rule, &DenseOperators] {
+                let mut described = DescribedStep::new(&model).expect("a step");
+                let ops = described.ops().clone();
+                let facts = Facts::new(&ops, Some(model.batch()));
+                if apply(&mut described.step, &[rule, &FuseLinear], &facts).is_err() {
+                    continue;
+                }
+                let program = Program::for_target(&described, Target::Cuda, Reuse::ByLifetime);
+                for one in program.iter().flat_map(Program::instructions) {
+                    if TAKERS.iter().any(|name| one.name.starts_with(name)) {
+                        let layout = &one.uses[0].arg.layout;
+                        let is_vector = layout.offset() % 4 == 0 || layout.strides()[0] % 4 != 0;
+                        assert!(is_vector, "{:?}, {}: {layout:?}", file.path(), rule.name());
+                        seen += 1;
+                    }
+                }
+            }
+        }
+        assert!(seen > 5, "{seen} gradients");
     }
 }
