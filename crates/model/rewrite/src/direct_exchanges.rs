@@ -84,7 +84,10 @@ fn stored(
         CLONE => (&[][..], list(0)),
         _ => return None,
     };
-    let is_sent = step.ops[op].name == CLONE && call.gives().next().is_some_and(|to| is_in(sent, &to));
+    let has_rows = |from: &TensorId| step.tensors[*from].value.strides.last() == Some(&1);
+    let is_sent = step.ops[op].name == CLONE
+        && copied.iter().all(has_rows)
+        && call.gives().next().is_some_and(|to| is_in(sent, &to));
     let has_arrived = step.ops[op].name != CLONE && copied.iter().all(|from| is_in(arrived, from));
     if copied.is_empty() || !(is_sent || has_arrived) {
         return None;
