@@ -58,6 +58,7 @@ def row(asked, data, precision):
     one, *several = (trained(asked, data, precision, gpus) for gpus in (1, asked.gpus, asked.gpus))
     ms = [answer["measured"]["median_ms"] for answer in (one, *several)]
     found = {"precision": precision, "device": one["device"], "batch": asked.batch, "gpus": asked.gpus, "ms": ms[0], "ms_of_all": ms[1:]}
+    found |= {"least_ms": [answer["measured"]["min_ms"] for answer in (one, *several)]}
     found |= {"speedup": asked.gpus * ms[0] / min(ms[1:]), "equal_bits": bits(several[0]) == bits(several[1])}
     found |= {"waiting_ms": several[0]["measured"]["waiting_ms"], "ranks": several[0]["ranks"]}
     found |= {"predicted": predicted(one), "predicted_of_all": predicted(several[0]), "held": held(one), "held_of_all": held(several[0])}
