@@ -9,7 +9,7 @@ mod temporary;
 use std::error::Error as StdError;
 use std::io::{self, ErrorKind, Write};
 
-pub use file::write_file;
+pub use file::{check_writable, write_file};
 pub use overwrite_check::{path_of, separate, separate_all, separate_typed};
 pub use sanitized::{json as sanitized_json, lines as sanitized_lines, name};
 pub use temporary::{leave_signals_alone, uninterrupted};

@@ -59,6 +59,7 @@ fn fit(
     path: &Path,
     console: &Console<'_>,
 ) -> Result<(), Failure> {
+    output::check_writable(path)?;
     let loaded = load::recordings(recordings, Want::TIMING)?;
     let elsewhere = if others.is_empty() { Vec::new() } else { load::recordings(others, Want::TIMING)? };
     let all = loaded.iter().chain(&elsewhere);

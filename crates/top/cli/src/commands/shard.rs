@@ -82,6 +82,7 @@ pub enum PlanFormat {
 }
 
 pub fn run(args: &ShardTables, console: &Console<'_>) -> Result<(), Failure> {
+    args.output.as_deref().map_or(Ok(()), output::check_writable)?;
     let model = load::model(&args.model)?;
     let ask = QueryOptions::read(Some(&args.device), &args.pricing, args.host.as_ref())?;
     let indices = ask.indices().clone();

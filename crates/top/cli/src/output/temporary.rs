@@ -37,6 +37,17 @@ impl Temporary {
         self.file.as_file()
     }
 
+    /// Removes the file.
+    ///
+    /// # Errors
+    /// A file that cannot be removed.
+    pub fn discard(self) -> io::Result<()> {
+        let path = self.file.path().to_owned();
+        let removed = self.file.close();
+        signals::settled(&path);
+        removed
+    }
+
     /// Flushes the file to disk and renames it to its place, replacing a file there.
     ///
     /// # Errors
