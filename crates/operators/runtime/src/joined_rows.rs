@@ -136,7 +136,8 @@ fn is_read_by_updates(step: &StepIr, uses: &Uses, op: OpId) -> bool {
     let source = &step.tensors[from];
     let value = &source.value;
     // Updates read vectors of four elements.
-    let is_rows = value.shape.len() == 2 && value.strides.last() == Some(&1) && value.offset % 4 == 0;
+    let is_rows =
+        value.shape.len() == 2 && value.strides.last() == Some(&1) && value.offset.is_multiple_of(4);
     let reads = |&reader: &OpId| {
         let name = &*step.ops[reader].name;
         let is_inside = step.around(reader).any(|around| around == op);
@@ -225,7 +226,8 @@ mod tests {
                 for one in program.iter().flat_map(Program::instructions) {
                     if TAKERS.iter().any(|name| one.name.starts_with(name)) {
                         let layout = &one.uses[0].arg.layout;
-                        let is_vector = layout.offset() % 4 == 0 || layout.strides()[0] % 4 != 0;
+                        let is_vector =
+                            layout.offset().is_multiple_of(4) || !layout.strides()[0].is_multiple_of(4);
                         assert!(is_vector, "{:?}, {}: {layout:?}", file.path(), rule.name());
                         seen += 1;
                     }

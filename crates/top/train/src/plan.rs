@@ -92,7 +92,7 @@ impl Plan {
                 }
                 continue;
             }
-            let changed = match other_results(&*rule, adam && *choice == PlanChoice::Best) {
+            let changed = match other_results(&*rule, adam && *choice == PlanChoice::Best, precision) {
                 Some(reason) => Err(Refusal::Rule(reason)),
                 None => change(&described, &*rule, &facts, target),
             };
@@ -163,10 +163,14 @@ fn is_applied(applied: &[Arc<dyn Rule>], rule: &dyn Rule) -> bool {
     applied.iter().any(|own| own.name() == rule.name())
 }
 
-/// Returns the reason why a rule would train another model.
-fn other_results(rule: &dyn Rule, adam: bool) -> Option<String> {
-    (adam && rule.name() == Operators.name())
-        .then(|| "Adam of the operators moves only the rows that were looked up: other results".to_owned())
+/// Returns the reason why a rule would train another model, or not with equal bits.
+fn other_results(rule: &dyn Rule, adam: bool, precision: Precision) -> Option<String> {
+    if adam && rule.name() == Operators.name() {
+        let reason = "Adam of the operators moves only the rows that were looked up: other results";
+        return Some(reason.to_owned());
+    }
+    (precision == Precision::Bf16 && rule.name() == DenseOperators.name())
+        .then(|| "with bf16 a resumed run may have other bits: use f32 or tf32".to_owned())
 }
 
 /// Reason why a rule does not change a step.

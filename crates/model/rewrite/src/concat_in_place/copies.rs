@@ -29,7 +29,8 @@ fn copy(step: &StepIr, uses: &Uses, clone: OpId) -> Option<ColumnCopy> {
     let (from, to) = (call.takes().next()?, call.gives().next()?);
     let value = &step.tensors[from].value;
     // Updates read vectors of four elements.
-    let is_rows = value.shape.len() == 2 && value.strides.last() == Some(&1) && value.offset % 4 == 0;
+    let is_rows =
+        value.shape.len() == 2 && value.strides.last() == Some(&1) && value.offset.is_multiple_of(4);
     let reads = |&reader: &OpId| {
         let is_update = UPDATES.iter().any(|name| step.ops[reader].name.starts_with(name));
         is_update || step.is_within(reader, op) || is_passed_on(step, reader, to)

@@ -139,13 +139,13 @@ impl<D: Float> Forward<D> {
             .value(sizes.lookups as i64)
             .slice(self.faults.found());
         let args = tables.iter().fold(lookups.read_by(args), |args, table| args.reads(table.bytes()));
-        // SAFETY: the arguments are those of `bag_forward`; sizes were checked; the kernel reads indices only between
-        // offsets that rise within their number, and rows only where there are some. All memory is named.
         let mut grid = self.launch.grid;
         if bags.len() < sizes.bags {
             let part = u64::from(grid.blocks[0]) * bags.len() as u64;
             grid.blocks[0] = part.div_ceil(sizes.bags as u64) as u32;
         }
+        // SAFETY: the arguments are those of `bag_forward`; sizes were checked; the kernel reads indices only between
+        // offsets that rise within their number, and rows only where there are some. All memory is named.
         unsafe { self.kernel.launch(stream, grid, args) }
     }
 

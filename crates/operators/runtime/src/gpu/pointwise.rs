@@ -118,7 +118,7 @@ impl GpuWork for SameFunction {
         let ElementFunction { function: Function::Convert, inputs, outputs } = &self.function else {
             return None;
         };
-        let (&[ref from], &[ref to]) = (&inputs[..], &outputs[..]) else { return None };
+        let ([from], [to]) = (&inputs[..], &outputs[..]) else { return None };
         (from.dtype == to.dtype).then(|| vec![(from.clone(), to.clone())])
     }
 }

@@ -173,7 +173,7 @@ mod tests {
             let (args, model) = (&job.args, &job.model);
             let rank = Rank::group(1).remove(0);
             let (plan, program) =
-                Plan::compile(model, &rank, &args.plan, args.dtype, Target::Cuda).expect("a plan");
+                Plan::compile(model, &rank, &args.plan, args.dtype, (Target::Cuda, true)).expect("a plan");
             let changes = RankChanges::new(args, &plan, &program);
             let alone = super::super::predict_on(GPU, args, model, &plan, &changes).expect("a prediction");
             let found = predict_on(GPU, args, model, &[Arc::new(changes)]).expect("a prediction");
