@@ -14,6 +14,7 @@ mod diff;
 mod draft;
 mod error;
 mod exchange;
+mod exchange_bytes;
 pub mod exchange_order;
 pub mod export;
 mod from_recording;

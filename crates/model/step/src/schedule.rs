@@ -21,7 +21,7 @@ pub use self::reused_rows::ReusedRows;
 use self::rounds::Rounds;
 pub use self::scheduled::ScheduledStep;
 use self::streams::ExtraStreams;
-use crate::exchange;
+use crate::exchange_bytes;
 use crate::ids::OpId;
 use crate::step::StepIr;
 
@@ -229,7 +229,7 @@ impl<'s> Builder<'s> {
 
     /// The collective of a recorded op, with as many bytes as its tensors have now.
     fn recorded_exchange(&mut self, own: CollectiveId, op: Option<OpId>) -> CollectiveId {
-        let factor = op.and_then(|op| exchange::change_of_bytes(self.step, self.before, op));
+        let factor = op.and_then(|op| exchange_bytes::change_of_bytes(self.step, self.before, op));
         let Some(factor) = factor.filter(|factor| *factor != 1.0) else { return own };
         let scaled = |bytes: Bytes| Bytes((bytes.0 as f64 * factor).round() as u64);
         let now = self.graph.collectives[own].clone();

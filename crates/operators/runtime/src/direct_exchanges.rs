@@ -10,7 +10,7 @@ use steptime_tensor::Layout;
 use crate::arg::Arg;
 use crate::binder::Use;
 use crate::bytes::Bytes;
-use crate::gpu::{BagArgs, GpuAllToAll, Parts, exchanged_bags};
+use crate::gpu::{BagArgs, FlatExchange, GpuAllToAll, Parts, exchanged_bags};
 use crate::kernel::Kernel;
 use crate::piece::{Bindings, Piece};
 use crate::places::{MemoryId, Places};
@@ -23,7 +23,7 @@ const LOOKS_UP: &str = "steptime::embedding_bag";
 /// Lets exchanges read and write the matrices whose copies they have.
 pub(crate) fn direct_exchanges(mut instructions: Vec<Instruction>, places: &Places<'_>) -> Vec<Instruction> {
     let exchanges: Vec<usize> =
-        (0..instructions.len()).filter(|&at| all_to_all(&instructions[at]).is_some()).collect();
+        (0..instructions.len()).filter(|&at| flat_exchange(&instructions[at]).is_some()).collect();
     let mut removed = vec![false; instructions.len()];
     for at in exchanges {
         let Some((changed, copies)) = direct(&instructions, places, at) else { continue };
@@ -35,9 +35,9 @@ pub(crate) fn direct_exchanges(mut instructions: Vec<Instruction>, places: &Plac
     instructions
 }
 
-fn all_to_all(instruction: &Instruction) -> Option<&GpuAllToAll> {
+fn flat_exchange(instruction: &Instruction) -> Option<FlatExchange<'_>> {
     match &instruction.kernel {
-        Kernel::Gpu(work) => work.all_to_all(),
+        Kernel::Gpu(work) => work.flat_exchange(),
         _ => None,
     }
 }
@@ -52,19 +52,19 @@ fn copies(instruction: &Instruction) -> Option<Vec<(Arg, Arg)>> {
 
 /// The exchange without the copies around it, and the instructions of these.
 fn direct(all: &[Instruction], places: &Places<'_>, at: usize) -> Option<(Instruction, Vec<usize>)> {
-    let exchange = all_to_all(&all[at])?;
-    let [(from, sent), (to, received)] = exchange.flat.as_ref()?;
+    let exchange = flat_exchange(&all[at])?;
+    let [(from, sent), (to, received)] = exchange.whole;
     let before = Around::find(all, places, at, from, sent, true);
     let after = Around::find(all, places, at, to, received, false);
     let lookup = if before.is_none() { Lookup::find(all, places, at, from) } else { None };
     if let (Some(lookup), Some(after)) = (lookup, &after) {
         return lookup.sent(all, at, after);
     }
-    let pieces = |side: &Option<Around>, flat: &Parts| match side {
+    let pieces = |side: &Option<Around>, flat: &[Vec<Arg>]| match side {
         Some(around) => Some(around.parts.clone()),
         None => of_flat(&all[at], flat),
     };
-    let [from, to] = [pieces(&before, &exchange.sent)?, pieces(&after, &exchange.received)?];
+    let [from, to] = [pieces(&before, exchange.sent)?, pieces(&after, exchange.received)?];
     let mut bindings = Bindings::default();
     let mut bound = |parts: Vec<Vec<Piece>>, access: Access| -> Parts {
         let mut part =
@@ -147,7 +147,7 @@ fn users(all: &[Instruction], places: &Places<'_>, at: usize, memory: MemoryId) 
 }
 
 /// The parts of a flat tensor of an exchange.
-fn of_flat(exchange: &Instruction, parts: &Parts) -> Option<Vec<Vec<Piece>>> {
+fn of_flat(exchange: &Instruction, parts: &[Vec<Arg>]) -> Option<Vec<Vec<Piece>>> {
     let all = Piece::all(exchange);
     let piece = |arg: &Arg| {
         let whole = all.iter().find(|own| own.arg().slot == arg.slot)?;

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
+use crate::arg::Arg;
 use crate::error::Failure;
-use crate::gpu::{Gpu, GpuWork, Launch, prepared};
+use crate::gpu::{Copies, Gpu, GpuWork, Launch, prepared};
 use crate::row_update::RowUpdate;
 use crate::run::Run;
 
@@ -30,6 +31,14 @@ impl Kernel {
         prepare: impl FnOnce(&mut Gpu<'_, '_>) -> Result<Launch, Failure> + Send + 'static,
     ) -> Kernel {
         Kernel::Gpu(prepared(prepare))
+    }
+
+    /// The same kernel, which does nothing else on a GPU than these copies.
+    pub(crate) fn of_copies(self, copies: Vec<(Arg, Arg)>) -> Kernel {
+        match self {
+            Kernel::Gpu(work) => Kernel::Gpu(Box::new(Copies { work, copies })),
+            other => other,
+        }
     }
 
     /// Whether it is an exchange on a GPU.

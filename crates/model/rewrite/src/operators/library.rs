@@ -2,13 +2,7 @@
 
 use steptime_step::StepIr;
 
-use super::calls::Calls;
-use super::fbgemm::FusedTables;
-use super::groups::Group;
-use super::inputs::Inputs;
 use super::lookups::{Lookup, described};
-use super::steptime_library::Pool;
-use super::views::Views;
 
 /// A library of operators on embedding tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,19 +21,6 @@ const VECTOR: i64 = 4;
 const WIDEST: i64 = 2048;
 
 impl Library {
-    /// The library's calls for a group.
-    pub fn calls<'c>(
-        self,
-        views: &mut Views<'_>,
-        group: &'c Group,
-        inputs: &'c Inputs,
-    ) -> Box<dyn Calls + 'c> {
-        match self {
-            Library::Steptime | Library::SteptimeDense => Box::new(Pool { group, inputs }),
-            Library::Fbgemm => Box::new(FusedTables::new(views, group, inputs)),
-        }
-    }
-
     /// Whether its backward pass updates the tables.
     pub fn updates_tables(self) -> bool {
         self != Library::SteptimeDense

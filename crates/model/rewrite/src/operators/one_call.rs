@@ -2,10 +2,13 @@
 
 use steptime_step::{Call, Draft, NewOp, OpId, Patch, Place, StepIr, TensorId};
 
+use super::calls::Calls;
+use super::fbgemm::FusedTables;
 use super::groups::{Group, Training};
-use super::inputs::{self, InputCache};
+use super::inputs::{self, InputCache, Inputs};
 use super::library::Library;
 use super::state::{self, OptimizerRemoval};
+use super::steptime_library::Pool;
 use super::views::Views;
 use super::{gradient, index_origin, results};
 
@@ -29,7 +32,7 @@ pub(super) fn patch(
     let inputs = inputs::build(&mut views, uses, group, &removed, made);
     let at = Place::Before(group.last);
     let (pooled, after) = results::build(&mut views, group);
-    let calls = library.calls(&mut views, group, &inputs);
+    let calls = calls(library, &mut views, group, &inputs);
     let forward = calls.forward(&mut views, pooled);
     for op in inputs.ops.iter().cloned().chain(forward).chain(after) {
         views.patch.insert.push((at, op));
@@ -57,6 +60,19 @@ pub(super) fn patch(
 fn takes(op: &NewOp) -> Vec<TensorId> {
     let own = op.call.iter().flat_map(Call::takes);
     own.chain(op.children.iter().flat_map(takes)).collect()
+}
+
+/// The calls of a library for a group.
+fn calls<'c>(
+    library: Library,
+    views: &mut Views<'_>,
+    group: &'c Group,
+    inputs: &'c Inputs,
+) -> Box<dyn Calls + 'c> {
+    match library {
+        Library::Steptime | Library::SteptimeDense => Box::new(Pool { group, inputs }),
+        Library::Fbgemm => Box::new(FusedTables::new(views, group, inputs)),
+    }
 }
 
 /// A description of the change.

@@ -3,20 +3,11 @@
 use super::work::{Gpu, GpuWork};
 use crate::arg::Arg;
 use crate::error::Failure;
-use crate::kernel::Kernel;
 
-/// Work that copies tensors to others of the same shape and type.
-struct Copies {
-    work: Box<dyn GpuWork>,
-    copies: Vec<(Arg, Arg)>,
-}
-
-/// A kernel that does nothing else than these copies.
-pub(crate) fn copies(kernel: Kernel, copies: Vec<(Arg, Arg)>) -> Kernel {
-    match kernel {
-        Kernel::Gpu(work) => Kernel::Gpu(Box::new(Copies { work, copies })),
-        other => other,
-    }
+/// Work that does nothing else than copy tensors to others of the same shape and type.
+pub(crate) struct Copies {
+    pub(crate) work: Box<dyn GpuWork>,
+    pub(crate) copies: Vec<(Arg, Arg)>,
 }
 
 impl GpuWork for Copies {

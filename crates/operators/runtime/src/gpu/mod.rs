@@ -19,7 +19,7 @@ mod slope;
 mod work;
 
 pub(crate) use bags::{BagArgs, GpuBags};
-pub(crate) use copies::copies;
+pub(crate) use copies::Copies;
 pub(crate) use cross_entropy::{CrossEntropyArgs, cross_entropy, cross_entropy_backward};
 pub(crate) use dense_gradients::{DenseGradientArgs, GpuDenseGradients};
 pub(crate) use element_function::ElementFunction;
@@ -33,4 +33,6 @@ pub(crate) use row_update::GpuRowUpdate;
 pub(crate) use single_bag::{GpuDenseGradient, GpuSingleBag, SingleBagArgs};
 pub(crate) use slices::GpuSlices;
 pub(crate) use slope::GpuSlope;
-pub(crate) use work::{Gpu, GpuWork, Launch, PartSink, RowStates, StateMemory, TableUse, prepared};
+pub(crate) use work::{
+    FlatExchange, Gpu, GpuWork, Launch, PartSink, RowStates, StateMemory, TableUse, prepared,
+};

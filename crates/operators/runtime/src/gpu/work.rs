@@ -5,7 +5,6 @@ use steptime_cuda::{Error, Slice, Stream};
 use steptime_ops::embedding::Pooling;
 
 use super::element_function::ElementFunction;
-use super::exchange::GpuAllToAll;
 use super::row_caches::{RowCaches, StateAccess};
 use super::slices::GpuSlices;
 use crate::arg::Arg;
@@ -82,8 +81,8 @@ pub(crate) trait GpuWork: Send {
         None
     }
 
-    /// The exchange of parts between all ranks that it is.
-    fn all_to_all(&self) -> Option<&GpuAllToAll> {
+    /// The exchange of flat tensors between all ranks that it is.
+    fn flat_exchange(&self) -> Option<FlatExchange<'_>> {
         None
     }
 
@@ -109,6 +108,14 @@ pub(crate) trait GpuWork: Send {
 
     /// Takes the rows of these tables from a row cache, by its number.
     fn use_cache(&mut self, _: usize) {}
+}
+
+/// An exchange of flat tensors: for each rank its part of both.
+pub(crate) struct FlatExchange<'a> {
+    pub(crate) sent: &'a [Vec<Arg>],
+    pub(crate) received: &'a [Vec<Arg>],
+    /// The whole tensors, sent and received, with the sizes of their parts.
+    pub(crate) whole: &'a [(Arg, Vec<usize>); 2],
 }
 
 /// Tables and their lookups.

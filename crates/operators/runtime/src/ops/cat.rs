@@ -14,7 +14,7 @@ use super::joined_indices::are_joined;
 use crate::arg::Arg;
 use crate::binder::{Binder, Built, Refusal};
 use crate::error::Failure;
-use crate::gpu::{self, Gpu};
+use crate::gpu::Gpu;
 use crate::kernel::Kernel;
 use crate::row::{Row, runs};
 use crate::slices::Access;
@@ -67,7 +67,7 @@ fn cat(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
             Dtype::Bf16 => on_gpu::<u16>(parts, dim, output),
             _ => on_gpu::<u32>(parts, dim, output),
         };
-        return Ok(Built::Kernel(gpu::copies(kernel, copies)));
+        return Ok(Built::Kernel(kernel.of_copies(copies)));
     }
     Ok(Built::Kernel(Kernel::new(move |run| {
         if dtype == Dtype::I64 {
@@ -118,7 +118,7 @@ fn rest(b: &mut Binder<'_, '_>) -> Result<Built, Refusal> {
             all.casts.iter().try_for_each(|cast| cast.run(gpu, &mut whole))
         }))
     });
-    Ok(Built::Kernel(gpu::copies(kernel, pairs)))
+    Ok(Built::Kernel(kernel.of_copies(pairs)))
 }
 
 /// Copies of matrices to columns of another one, by the types of both.

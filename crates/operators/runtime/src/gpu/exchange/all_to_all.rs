@@ -11,7 +11,7 @@ use super::{Turn, group, others};
 use crate::arg::Arg;
 use crate::error::Failure;
 use crate::gpu::slices::GpuSlices;
-use crate::gpu::work::{Gpu, GpuWork};
+use crate::gpu::work::{FlatExchange, Gpu, GpuWork};
 use crate::gpu_group::{GpuGroup, Link};
 
 /// For each rank the matrices that are sent to it, or received from it: together they are the columns of one matrix, or its elements in order.
@@ -20,10 +20,10 @@ pub(crate) type Parts = Vec<Vec<Arg>>;
 /// An exchange of parts between all ranks.
 #[derive(Debug)]
 pub(crate) struct GpuAllToAll {
-    pub(crate) sent: Parts,
-    pub(crate) received: Parts,
+    sent: Parts,
+    received: Parts,
     /// The whole tensors with the sizes of their parts, where both are flat.
-    pub(crate) flat: Option<[(Arg, Vec<usize>); 2]>,
+    flat: Option<[(Arg, Vec<usize>); 2]>,
     direct: Option<Direct>,
 }
 
@@ -169,7 +169,8 @@ impl GpuWork for GpuAllToAll {
         true
     }
 
-    fn all_to_all(&self) -> Option<&GpuAllToAll> {
-        Some(self)
+    fn flat_exchange(&self) -> Option<FlatExchange<'_>> {
+        let whole = self.flat.as_ref()?;
+        Some(FlatExchange { sent: &self.sent, received: &self.received, whole })
     }
 }
