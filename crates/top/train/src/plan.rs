@@ -163,14 +163,14 @@ fn is_applied(applied: &[Arc<dyn Rule>], rule: &dyn Rule) -> bool {
     applied.iter().any(|own| own.name() == rule.name())
 }
 
-/// Returns the reason why a rule would train another model, or not with equal bits.
+/// Returns the reason why a rule would train another model.
 fn other_results(rule: &dyn Rule, adam: bool, precision: Precision) -> Option<String> {
     if adam && rule.name() == Operators.name() {
         let reason = "Adam of the operators moves only the rows that were looked up: other results";
         return Some(reason.to_owned());
     }
     (precision == Precision::Bf16 && rule.name() == DenseOperators.name())
-        .then(|| "with bf16 a resumed run may have other bits: use f32 or tf32".to_owned())
+        .then(|| "with bf16 the loss of a small model became NaN: use f32 or tf32".to_owned())
 }
 
 /// Reason why a rule does not change a step.
