@@ -121,7 +121,7 @@ def joined(predicted, measured, model):
 
 
 def of_model(rows):
-    """Scores of a model: those of each predictor, of the usual placements, and what the noise allows."""
+    """Scores of a model: those of each predictor, of the usual placements, and the largest correlation that the noise allows."""
     best = rows[0]["measured_ms"]
     by_name = {row["placement"]: row["measured_ms"] / best - 1 for row in rows}
     drawn = [regret for name, regret in by_name.items() if name.startswith("random")]

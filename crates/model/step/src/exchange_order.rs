@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn an_exchange_whose_memory_is_used_again_ends_before() {
-        // The last one writes the operand of the exchange anew.
+        // The last one writes the operand of the exchange again.
         let all = [uses(0, 1), uses(1, 2), uses(0, 1)];
         assert_eq!(ordered(&all, &[false, true, false]), [Run(vec![0]), Start(1), Await(1), Run(vec![2])]);
         assert_eq!(ordered(&all[..2], &[false, true]), [Run(vec![0]), Start(1), Await(1)]);

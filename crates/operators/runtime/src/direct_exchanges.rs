@@ -35,6 +35,7 @@ pub(crate) fn direct_exchanges(mut instructions: Vec<Instruction>, places: &Plac
     instructions
 }
 
+/// The exchange of flat tensors that an instruction is.
 fn flat_exchange(instruction: &Instruction) -> Option<FlatExchange<'_>> {
     match &instruction.kernel {
         Kernel::Gpu(work) => work.flat_exchange(),
@@ -209,7 +210,7 @@ impl Around {
     }
 }
 
-/// Whether the other operands of a copy are the same at an exchange: no instruction between both writes what the copy reads, or uses what it writes.
+/// Whether a copy can be made at the place of an exchange: no instruction between both writes its source, or uses its target.
 fn moves(all: &[Instruction], [copy, exchange]: [usize; 2], flat: MemoryId) -> bool {
     let (first, last) = (copy.min(exchange), copy.max(exchange));
     let own = Bytes::of_memories(&all[copy]);

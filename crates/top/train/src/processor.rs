@@ -147,7 +147,7 @@ impl Processor {
     /// Whether the ranks exchange by writing the memory of one another's GPUs.
     ///
     /// # Errors
-    /// Where that is wanted and the GPUs are not linked, another rank failed, or the driver fails.
+    /// Where `direct` is chosen and the GPUs are not linked; where another rank failed, or the driver fails.
     pub fn exchanges_directly(&self, rank: &Rank, wanted: Exchanges) -> Result<bool, Failure> {
         let Processor::Gpu(device, _) = self else { return Ok(false) };
         if rank.ranks() == 1 || wanted == Exchanges::Nccl {

@@ -15,7 +15,7 @@ const EXCHANGES: usize = 1024;
 /// A number that no wait of an exchange exceeds.
 const RELEASED: u8 = 0x7f;
 
-/// What a rank signals to another.
+/// Phase of an exchange, which a rank signals to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
     /// Its operands are complete, and the places of its results are free.

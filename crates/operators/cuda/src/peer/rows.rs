@@ -33,7 +33,7 @@ impl Rows {
         self.len() == 0
     }
 
-    /// The same bytes as a number of rows; `None` where it is no divisor of theirs, or the rows have gaps and are as many as before.
+    /// The same bytes as a number of rows; `None` where they do not divide into as many, or have gaps.
     #[must_use]
     pub fn as_rows(&self, rows: usize) -> Option<Rows> {
         if self.rows == rows {

@@ -36,7 +36,7 @@ impl Sum {
     ///
     /// # Errors
     ///
-    /// Another number of buffers than of ranks; an address that is no multiple of 16; the driver refuses.
+    /// Another number of buffers than of ranks; an address that is not a multiple of 16; the driver refuses.
     ///
     /// # Safety
     ///
