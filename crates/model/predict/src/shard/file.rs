@@ -176,18 +176,8 @@ fn from_torchrec(value: &Value, sizes: &[TableSize]) -> Result<(u32, Vec<TableLa
     let modules = value.get("plan").unwrap_or(value).as_object().ok_or(wanted)?;
     let mut homes: Vec<Option<TableLayout>> = vec![None; sizes.len()];
     let mut gpus = 0;
-    let mut names: Vec<Option<String>> = vec![None; sizes.len()];
-    let tables = modules.iter().filter_map(|(module, tables)| Some((module, tables.as_object()?)));
-    for (module, (table, said)) in
-        tables.flat_map(|(module, tables)| tables.iter().map(move |own| (module, own)))
-    {
+    for (table, said) in modules.values().filter_map(Value::as_object).flatten() {
         let at = number(table, sizes.len())?;
-        let name = format!("{table} of {module}");
-        if let Some(other) = names[at].replace(name.clone()) {
-            return Err(format!(
-                "{other} and {name} are both table {at} of the model, by the numbers at the ends of their names: give each table its own number"
-            ));
-        }
         let kind =
             said.get("sharding_type").and_then(Value::as_str).ok_or_else(|| format!("{table}: {wanted}"))?;
         if kind == "data_parallel" {
@@ -200,7 +190,6 @@ fn from_torchrec(value: &Value, sizes: &[TableSize]) -> Result<(u32, Vec<TableLa
             said.get("shards").and_then(Value::as_array).ok_or_else(|| format!("{table} has no `shards`"))?;
         let parts: Result<Vec<TableShard>, String> = shards.iter().map(part).collect();
         let parts = parts.map_err(|what| format!("{table}: {what}"))?;
-        agrees(kind, said, &parts, sizes[at]).map_err(|what| format!("{table}: {what}"))?;
         gpus = parts.iter().map(|part| part.gpu + 1).fold(gpus, u32::max);
         let share = share(said).map_err(|what| format!("{table}: {what}"))?;
         let cache = |part: &TableShard| {
@@ -210,39 +199,6 @@ fn from_torchrec(value: &Value, sizes: &[TableSize]) -> Result<(u32, Vec<TableLa
         homes[at] = Some(TableLayout::Parts(parts).cached(cache));
     }
     Ok((gpus, all(homes)?))
-}
-
-/// Checks the kind and the ranks of a table's sharding against its shards.
-fn agrees(kind: &str, said: &Value, parts: &[TableShard], size: TableSize) -> Result<(), String> {
-    let all_rows = || parts.iter().all(|part| part.size[0] == size.rows);
-    let all_columns = || parts.iter().all(|part| part.size[1] == size.columns);
-    let (agrees, wanted) = match kind {
-        "table_wise" => (parts.len() == 1, "one shard"),
-        "column_wise" | "table_column_wise" => (all_rows(), "all rows in each shard"),
-        "row_wise" | "table_row_wise" => (all_columns(), "all columns in each shard"),
-        "grid_shard" => (true, ""),
-        _ => {
-            return Err(format!(
-                "sharding type `{kind}` is not known: table_wise, column_wise, table_column_wise, row_wise, table_row_wise, grid_shard or \
-                 data_parallel"
-            ));
-        }
-    };
-    if !agrees {
-        return Err(format!(
-            "its shards contradict its sharding type `{kind}`, which has {wanted}: correct one of them"
-        ));
-    }
-    let Some(ranks) = said.get("ranks").and_then(Value::as_array) else { return Ok(()) };
-    let mut ranks: Vec<u64> = ranks.iter().filter_map(Value::as_u64).collect();
-    let mut on: Vec<u64> = parts.iter().map(|part| u64::from(part.gpu)).collect();
-    let told = format!("{ranks:?}");
-    ranks.sort_unstable();
-    on.sort_unstable();
-    if ranks == on {
-        return Ok(());
-    }
-    Err(format!("its `ranks` are {told}, and its shards are on ranks {on:?}: correct one of them"))
 }
 
 /// Share of a table's rows in the cache on the GPU; `None` where the GPU has all rows.
