@@ -60,7 +60,8 @@ impl RankChanges {
         // A GPU's session does all of these in every plan. A rank without tables may have no inputs.
         let is_prefetched = rules.iter().any(|rule| rule.name() == PrefetchInputs.name());
         let ops = OpSet::standard();
-        let has_inputs = is_prefetched || PrefetchInputs.patches(&plan.step, &Facts::new(&ops, None)).is_ok();
+        let facts = Facts::new(&ops, None);
+        let has_inputs = is_prefetched || PrefetchInputs.patches(&plan.step, &facts).is_ok();
         let copies: [Arc<dyn Rule>; 2] = [Arc::new(PrefetchInputs), Arc::new(StagedInputs)];
         let always = copies.into_iter().filter(|_| has_inputs).chain([Arc::new(CudaGraph) as Arc<dyn Rule>]);
         for rule in always {
@@ -68,7 +69,8 @@ impl RankChanges {
                 rules.push(rule);
             }
         }
-        if plan.direct {
+        // Where all tables are on every rank nothing is sent.
+        if plan.direct && DirectExchanges.patches(&plan.step, &facts).is_ok() {
             rules.push(Arc::new(DirectExchanges));
         }
         RankChanges { rules, nodes: ParallelGraph { order: NodeOrder { places: program.used_bytes() } } }

@@ -116,7 +116,8 @@ mod tests {
         fn predicted(&self) -> (StepTime, Vec<[u64; 2]>) {
             let (args, model) = (&self.args, &self.model);
             let compiled = |rank: Rank| {
-                let compiled = Plan::compile(model, &rank, &args.plan, args.dtype, (Target::Cuda, true));
+                let target = (Target::Cuda, rank.ranks() > 1);
+                let compiled = Plan::compile(model, &rank, &args.plan, args.dtype, target);
                 let (plan, program) = compiled.map_err(|error| error.to_string()).expect("a plan");
                 let bytes = [plan.planned_bytes, plan.predicted_bytes];
                 (Arc::new(RankChanges::new(args, &plan, &program)), bytes)
@@ -173,7 +174,7 @@ mod tests {
             let (args, model) = (&job.args, &job.model);
             let rank = Rank::group(1).remove(0);
             let (plan, program) =
-                Plan::compile(model, &rank, &args.plan, args.dtype, (Target::Cuda, true)).expect("a plan");
+                Plan::compile(model, &rank, &args.plan, args.dtype, (Target::Cuda, false)).expect("a plan");
             let changes = RankChanges::new(args, &plan, &program);
             let alone = super::super::predict_on(GPU, args, model, &plan, &changes).expect("a prediction");
             let found = predict_on(GPU, args, model, &[Arc::new(changes)]).expect("a prediction");

@@ -64,7 +64,9 @@ fn rules_of_the_plan_leave_the_losses_within_rounding() {
         assert!((loss(&none) - loss(&best)).abs() < 1e-4, "{optimizer}: {} {}", loss(&none), loss(&best));
         let plan = &best["plan"];
         let count = plan["applied"].as_array().unwrap().len() + plan["skipped"].as_array().unwrap().len();
-        assert_eq!(count, 3, "each rule is named: {plan}");
+        // Adam has dense gradients of all tables in one call instead of the operators.
+        let rules = if optimizer.starts_with("adam") { 4 } else { 3 };
+        assert_eq!(count, rules, "each rule is named: {plan}");
         assert_eq!(none["plan"]["applied"].as_array().unwrap().len(), 0);
     }
 }
