@@ -92,7 +92,7 @@ impl Plan {
                 }
                 continue;
             }
-            let changed = match other_results(&*rule, adam && *choice == PlanChoice::Best, precision) {
+            let changed = match other_results(&*rule, adam && *choice == PlanChoice::Best) {
                 Some(reason) => Err(Refusal::Rule(reason)),
                 None => change(&described, &*rule, &facts, target),
             };
@@ -164,13 +164,9 @@ fn is_applied(applied: &[Arc<dyn Rule>], rule: &dyn Rule) -> bool {
 }
 
 /// Returns the reason why a rule would train another model.
-fn other_results(rule: &dyn Rule, adam: bool, precision: Precision) -> Option<String> {
-    if adam && rule.name() == Operators.name() {
-        let reason = "Adam of the operators moves only the rows that were looked up: other results";
-        return Some(reason.to_owned());
-    }
-    (precision == Precision::Bf16 && rule.name() == DenseOperators.name())
-        .then(|| "with bf16 the loss of a small model became NaN: use f32 or tf32".to_owned())
+fn other_results(rule: &dyn Rule, adam: bool) -> Option<String> {
+    (adam && rule.name() == Operators.name())
+        .then(|| "Adam of the operators moves only the rows that were looked up: other results".to_owned())
 }
 
 /// Reason why a rule does not change a step.

@@ -13,6 +13,7 @@ mod replaced;
 mod softmax;
 mod temporary;
 mod types;
+mod view_strides;
 
 use rustc_hash::FxHashSet;
 use steptime_aten::Dtype;

@@ -24,6 +24,8 @@ pub(super) struct Types<'s> {
     trains: bool,
     /// Types of tensors of the step that changed, and of those that the patch adds.
     known: FxHashMap<TensorId, Dtype>,
+    /// Strides of views that changed.
+    pub(super) strides: FxHashMap<TensorId, Vec<i64>>,
     /// 32-bit results of softmaxes of float16.
     pub(super) of_half: FxHashSet<TensorId>,
     /// Replacements of tensors from here on.
@@ -48,6 +50,7 @@ impl<'s> Types<'s> {
             uses: Uses::find(step),
             trains: step.running().into_iter().any(|op| step.event(op).is_optimizer_step()),
             known: FxHashMap::default(),
+            strides: FxHashMap::default(),
             of_half: FxHashSet::default(),
             now: Local::default(),
             saved: [Local::default(), Local::default()],
@@ -57,17 +60,20 @@ impl<'s> Types<'s> {
         }
     }
 
-    /// The patch, with the types of all tensors that changed.
+    /// The patch, with the types and strides of all tensors that changed.
     pub fn into_patch(mut self) -> Patch {
-        let mut narrow: Vec<TensorId> = self.known.keys().copied().collect();
-        narrow.sort();
-        for tensor in narrow {
-            if let Some(row) = self.step.tensors.get(tensor)
-                && self.known[&tensor] == self.narrow
-            {
-                let value = steptime_aten::Tensor { dtype: self.narrow, ..row.value.clone() };
-                self.patch.reshape.push((tensor, value));
+        let narrow = self.known.iter().filter(|(_, dtype)| **dtype == self.narrow).map(|(tensor, _)| *tensor);
+        let mut changed: Vec<TensorId> = narrow.chain(self.strides.keys().copied()).collect();
+        changed.sort();
+        changed.dedup();
+        for tensor in changed {
+            let Some(row) = self.step.tensors.get(tensor) else { continue };
+            let dtype = self.known.get(&tensor).copied().unwrap_or(row.value.dtype);
+            let mut value = steptime_aten::Tensor { dtype, ..row.value.clone() };
+            if let Some(strides) = self.strides.get(&tensor) {
+                value.strides = strides.iter().copied().collect();
             }
+            self.patch.reshape.push((tensor, value));
         }
         self.patch
     }
@@ -204,6 +210,7 @@ impl<'s> Types<'s> {
             }
         }
         self.exchanged(name, &now);
+        self.set_view_strides(call, &now);
         self.settle(op, &now, of);
         if now != *call {
             self.patch.change.push((op, now));
