@@ -113,6 +113,11 @@ pub fn feed(session: &mut Session, model: &Model, number: usize) {
     }
 }
 
+/// The largest of some numbers that are not negative; NaN where one of them is.
+pub fn largest(all: impl Iterator<Item = f64>) -> f64 {
+    all.fold(0.0, |most, own| if own > most || own.is_nan() { own } else { most })
+}
+
 /// Dense features of the small models.
 pub const DENSE: usize = 5;
 

@@ -4,7 +4,7 @@ use serde_json::Value;
 use steptime_eager::Model;
 use steptime_runtime::{Numbers, Program};
 
-use crate::common::{described, losses, session};
+use crate::common::{described, largest, losses, session};
 
 /// Largest relative difference of a loss.
 const NEAR: f64 = 1e-4;
@@ -52,14 +52,14 @@ impl Reference {
     pub fn difference(&self, losses: &[f32]) -> f64 {
         let own = losses.iter().skip(self.every - 1).step_by(self.every);
         let relative = |(own, theirs): (&f32, &f64)| ((f64::from(*own) - theirs) / theirs.abs()).abs();
-        own.zip(&self.losses).map(relative).fold(0.0, f64::max)
+        largest(own.zip(&self.losses).map(relative))
     }
 
     /// Largest difference of the losses of the first 30 steps, relative to the first known loss: later ones of 16 bits depend on their rounding.
     pub fn early_difference(&self, losses: &[f32]) -> f64 {
         let own = losses.iter().take(30).skip(self.every - 1).step_by(self.every);
         let relative = |(own, theirs): (&f32, &f64)| (f64::from(*own) - theirs).abs() / self.losses[0];
-        own.zip(&self.losses).map(relative).fold(0.0, f64::max)
+        largest(own.zip(&self.losses).map(relative))
     }
 }
 

@@ -8,7 +8,7 @@ use steptime_ops::Cpu;
 use steptime_rewrite::{Bf16, Facts, FuseCasts, FuseLinear, Operators, Optimizer, Rule, apply};
 use steptime_runtime::{DescribedStep, Error, NamedShape, Program, Rank, Reuse, Session, Target};
 
-use crate::common::{DENSE, bits, floats};
+use crate::common::{DENSE, bits, floats, largest};
 
 /// Largest difference, relative to the largest element of a tensor.
 const NEAR: f64 = 1e-6;
@@ -102,7 +102,7 @@ fn difference(own: &[f32], wanted: &[f32]) -> f64 {
     assert_eq!(own.len(), wanted.len());
     let most = wanted.iter().fold(0.0_f64, |most, x| most.max(f64::from(x.abs())));
     let apart = |(a, b): (&f32, &f32)| f64::from((a - b).abs());
-    own.iter().zip(wanted).map(apart).fold(0.0, f64::max) / most.max(f64::MIN_POSITIVE)
+    largest(own.iter().zip(wanted).map(apart)) / most.max(f64::MIN_POSITIVE)
 }
 
 /// Compares a job with one device.

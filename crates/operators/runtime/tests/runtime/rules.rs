@@ -9,7 +9,7 @@ use steptime_rewrite::{
 use steptime_runtime::{DescribedStep, Program, Reuse, Target};
 use steptime_step::{Call, NewOp, OpId, Patch, Place, TensorId};
 
-use crate::common::{described, losses, names, session, shipped};
+use crate::common::{described, largest, losses, names, session, shipped};
 use crate::losses::references;
 
 /// Largest relative difference of a loss in 60 steps.
@@ -54,7 +54,7 @@ fn losses_are_the_same_after_rules() {
                 Program::new(&step).unwrap_or_else(|error| panic!("{} {name}: {error}", reference.name));
             let own = losses(&mut session(program, 1, numbers), &reference.model, 60);
             let relative = |(own, plain): (&f32, &f32)| f64::from((own - plain) / plain).abs();
-            let difference = own.iter().zip(&plain).map(relative).fold(0.0, f64::max);
+            let difference = largest(own.iter().zip(&plain).map(relative));
             assert!(difference <= NEAR, "{} {name}: {difference:e}", reference.name);
         }
     }

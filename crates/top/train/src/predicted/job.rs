@@ -112,11 +112,11 @@ mod tests {
             self
         }
 
-        /// The predicted step, and planned and predicted bytes of each rank.
-        fn predicted(&self) -> (StepTime, Vec<[u64; 2]>) {
+        /// The predicted step, and planned and predicted bytes of each rank, with or without direct exchanges.
+        fn predicted(&self, direct: bool) -> (StepTime, Vec<[u64; 2]>) {
             let (args, model) = (&self.args, &self.model);
             let compiled = |rank: Rank| {
-                let target = (Target::Cuda, rank.ranks() > 1);
+                let target = (Target::Cuda, direct);
                 let compiled = Plan::compile(model, &rank, &args.plan, args.dtype, target);
                 let (plan, program) = compiled.map_err(|error| error.to_string()).expect("a plan");
                 let bytes = [plan.planned_bytes, plan.predicted_bytes];
@@ -145,11 +145,18 @@ mod tests {
             ("two_towers", 4_096, "tf32"),
             ("wide_and_deep", 4_096, "f32"),
         ] {
-            let (one, _) = Job::new(name, 1, batch, precision).predicted();
+            let (one, _) = Job::new(name, 1, batch, precision).predicted(false);
             let job = Job::new(name, 2, 2 * batch, precision);
-            let (found, bytes) = job.predicted();
-            let (worse, _) = job.placed(|_| 0).predicted();
-            for (title, of) in [("one GPU", &one), ("two", &found), ("all tables on one of two", &worse)] {
+            let (found, bytes) = job.predicted(false);
+            let (direct, _) = job.predicted(true);
+            let (worse, _) = job.placed(|_| 0).predicted(false);
+            let all = [
+                ("one GPU", &one),
+                ("two", &found),
+                ("direct", &direct),
+                ("all tables on one of two", &worse),
+            ];
+            for (title, of) in all {
                 let [low, high] = of.interval_ms;
                 println!("{name} {batch} {precision}, {title}: {:.3} ms, {low:.3} to {high:.3}", of.ms);
                 of.ranks.iter().for_each(|rank| println!("  {rank}"));
@@ -158,8 +165,8 @@ mod tests {
             for [planned, predicted] in bytes {
                 assert!((predicted as f64 / planned as f64 - 1.0).abs() < 0.02, "{predicted} of {planned} B");
             }
-            // The rank with all tables looks up those of both. Where dense layers take nearly all of the step, that is about as fast.
-            assert!(found.ms < 1.03 * worse.ms, "{name}: {found:?} {worse:?}");
+            // The rank with all tables looks up those of both.
+            assert!(found.ms < worse.ms, "{name}: {found:?} {worse:?}");
             assert!(worse.ranks[0].work_ms > worse.ranks[1].work_ms, "{worse:?}");
             for rank in found.ranks.iter().chain(&worse.ranks) {
                 assert!(rank.work_ms + rank.exchange_ms + rank.waiting_ms <= found.ms.max(worse.ms) + 1e-6);
