@@ -161,9 +161,17 @@ def totals(models):
     return found | {"inside": sum(each["inside"] for each in models.values()), "of": sum(each["of"] for each in models.values())}
 
 
+def measurements(path):
+    """The content of a file of `--predict` or `--measure`."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        sys.exit(f"{path}: {error}: `placements.py --predict` and `--measure` write such files")
+
+
 def compare(asked, jobs, folder):
     """Prints the tables and adds `rows` of both and the scores to the measured file."""
-    predicted, measured = (json.loads(path.read_text(encoding="utf-8")) for path in (asked.predicted, asked.compare))
+    predicted, measured = (measurements(path) for path in (asked.predicted, asked.compare))
     models, rows = {}, []
     for job in jobs:
         own = joined(predicted, measured, job[0])

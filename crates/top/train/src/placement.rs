@@ -15,6 +15,13 @@ pub fn place(model: Model, args: &Train) -> Result<Model, Failure> {
     let gpus = args.gpus.get();
     let model = args.batch.map_or(Ok(model.clone()), |batch| model.with_batch(batch.get()))?;
     if let Some(path) = &args.placement {
+        if !path.exists() {
+            let file = path.display();
+            let reason = format!(
+                "{file}: there is no such file: `steptime shard MODEL --gpus {gpus} -o {file}` writes it"
+            );
+            return Err(Error::Options(reason).into());
+        }
         let (planned, homes) = read_plan(path, &model)?;
         if planned > gpus {
             let reason = format!("{} places tables on {planned} GPUs: use --gpus {planned}", path.display());

@@ -22,9 +22,9 @@ use crate::host_memory;
 use crate::measured::Steps;
 use crate::plan::Plan;
 use crate::predicted::predict;
-use crate::processor::Processor;
+use crate::processor::{DeviceName, Processor};
 use crate::progress::Shown;
-use crate::ranks::Groups;
+use crate::ranks::{Exchanges, Groups};
 use crate::recording::{RecordedStep, Recording};
 use crate::report::{RankReport, Report, RowCache};
 use crate::{placement, ranks};
@@ -49,6 +49,10 @@ pub fn run(args: &Train) -> Result<(), Failure> {
     if let Some((_, option)) = of_one.iter().find(|(given, _)| *given && ranks > 1) {
         let reason = format!("{option} is for one GPU: leave it out, or leave --gpus out");
         return Err(Error::Options(reason).into());
+    }
+    if args.exchanges != Exchanges::Auto && (ranks == 1 || args.device == DeviceName::Cpu) {
+        let reason = "--exchanges is for several GPUs: use --device cuda --gpus N, or leave it out";
+        return Err(Error::Options(reason.to_owned()).into());
     }
     let path = args.model.as_deref().unwrap_or(Path::new(""));
     let text = read(path)?;

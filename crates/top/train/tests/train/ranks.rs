@@ -86,7 +86,9 @@ fn impossible_jobs_are_refused() {
         ("--gpus 5", "which cannot be divided evenly among 5 GPUs"),
         ("--gpus 2 --record run.json", "--record is for one GPU"),
         ("--gpus 2 --host-memory", "--host-memory is for one GPU"),
-        ("--gpus 2 --placement none.json", "none.json"),
+        ("--gpus 2 --placement none.json", "`steptime shard MODEL --gpus 2 -o none.json` writes it"),
+        ("--gpus 2 --exchanges direct", "--exchanges is for several GPUs"),
+        ("--exchanges nccl", "--exchanges is for several GPUs"),
     ];
     for (options, words) in cases {
         let error = place.failure(&format!("model.toml --steps 2 {options}"));
